@@ -35,6 +35,7 @@ struct LoadOptions {
   std::filesystem::path test_file;       // unset: a fifth of the rows, drawn with `split`
   std::size_t folds = 0, fold = 0;       // above 0: test rows are those of fold `fold`, from 1, of cross-validation
   std::vector<std::string> missing;      // csv: how missing values are written; empty: as TableOptions::missing says
+  std::optional<bool> header = {};       // csv: whether the first line holds names; unset: as TableOptions says
   bool skips_missing_targets = false;    // rows without a target are left out instead of refused
   std::vector<std::string> kept;         // columns whose texts the samples carry
   Unexpected unexpected = Unexpected::Error;  // in rows for prediction

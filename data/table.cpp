@@ -40,11 +40,19 @@ bool is_missing(std::string_view field, const TableOptions& options) {
   return field.empty() || std::ranges::find(options.missing, field) != options.missing.end();
 }
 
+/// Of a first line with names that are known, or with words above some number. The first of them may be empty, as above
+/// the numbers of rows that pandas writes.
 bool looks_like_header(const FieldRows& rows, const TableOptions& options) {
+  const auto is_known = [&](std::size_t column) { return options.kinds.contains(rows.at(0, column)); };
+  for (std::size_t column = 0; column < rows.columns && rows.rows() > 0; ++column) {
+    if (is_known(column)) return true;
+  }
   if (rows.rows() < 2) return false;
   bool number_below = false;
   for (std::size_t column = 0; column < rows.columns; ++column) {
-    if (is_missing(rows.at(0, column), options) || number_of(rows.at(0, column))) return false;
+    const std::string_view name = rows.at(0, column);
+    if (column == 0 && name.empty()) continue;
+    if (is_missing(name, options) || number_of(name)) return false;
     number_below = number_below || number_of(rows.at(1, column));
   }
   return number_below;

@@ -31,6 +31,7 @@ void use_kinds_of(const Encoding& encoding, TableOptions& layout) {
 TableOptions layout_of(const LoadOptions& options) {
   TableOptions layout;
   if (!options.missing.empty()) layout.missing = options.missing;
+  layout.header = options.header;
   layout.texts = options.ignored;
   return layout;
 }

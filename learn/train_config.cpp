@@ -46,6 +46,7 @@ const Choices<GpnOptions::SigmaPoints> kSigmaPoints = {{"features", GpnOptions::
                                                        {"logits", GpnOptions::SigmaPoints::Logits}};
 const Choices<bool> kDropout = {{"none", false}, {"fast", true}};
 const Choices<bool> kMissingTarget = {{"error", false}, {"skip", true}};
+const Choices<std::optional<bool>> kHeader = {{"auto", std::nullopt}, {"yes", true}, {"no", false}};
 const Choices<bool> kOnNan = {{"stop", false}, {"skip", true}};
 const Choices<Reduction> kReduce = {{"tree", Reduction::Tree}, {"fast", Reduction::Fast}};
 const Choices<Precision> kPrecision = {
@@ -289,6 +290,7 @@ void check(const TrainConfig& c) {
   choose("--sigma-points", kSigmaPoints, c.sigma_points);
   choose("--dropout", kDropout, c.dropout);
   choose("--missing-target", kMissingTarget, c.missing_target);
+  choose("--header", kHeader, c.header);
   choose("--on-nan", kOnNan, c.on_nan);
   choose("--reduce", kReduce, c.reduce);
   choose("--precision", kPrecision, c.precision);
@@ -393,6 +395,7 @@ LoadOptions load_options(const TrainConfig& c) {
   options.unscaled = c.unscaled;
   options.test_file = c.test_file;
   options.missing = c.missing;
+  options.header = choose("--header", kHeader, c.header);
   options.skips_missing_targets = choose("--missing-target", kMissingTarget, c.missing_target);
   options.class_weights = c.class_weight;
   options.moving_mnist = {c.sequences,    c.digits, c.frames,       c.side,        c.pooling,           c.angle,

@@ -27,6 +27,7 @@ struct TrainConfig {
   double train_share = 1;
   std::vector<std::string> targets, ignored, categorical, unscaled, missing;
   std::vector<std::string> target_units;  // one for each target, or for all of them; only reports show them
+  std::string header = "auto";
   std::string missing_target = "error";
   std::vector<std::string> class_weight;
   std::string task;
@@ -145,6 +146,8 @@ void visit_fields(Config& c, Visit&& visit) {
         "identifiers");
   visit(option_group::kData, "missing", c.missing,
         "csv: how missing values are written, besides empty fields: NA,null,- for example; ? if not given");
+  visit(option_group::kData, "header", c.header,
+        "csv: whether the first line holds the names of columns: yes, no, or auto (words above some number)");
   visit(option_group::kData, "missing-target", c.missing_target,
         "csv, npz, safetensors: rows without a target are an error, or left out: error or skip");
   visit(option_group::kData, "class-weight", c.class_weight,

@@ -339,7 +339,8 @@ std::string shape_text(const std::vector<std::int64_t>& shape) { return fmt::for
 bool is_exact(const Affine& extent, std::int64_t value) { return value > 0 || extent.constant() == 0; }
 
 /// Learns the dim of an extent such as `S` or `2*S+1`; extents of several dims are checked afterwards.
-void learn_dim(const Affine& extent, std::int64_t value, const std::string& tensor, std::size_t axis, DimValues& dims) {
+void learn_dim(const Affine& extent, std::int64_t value, const std::string& tensor, std::size_t axis,
+               const DimValues& given, DimValues& dims) {
   if (extent.terms().size() != 1) return;
   const auto& [symbol, coefficient] = extent.terms()[0];
   const std::int64_t rest = value - extent.constant();
@@ -358,15 +359,17 @@ void learn_dim(const Affine& extent, std::int64_t value, const std::string& tens
            print(extent));
   const auto [known, is_new] = dims.emplace(symbol.name(), rest / coefficient);
   if (!is_new && known->second != rest / coefficient)
-    refuse(fmt::format("axis {} of {} has {} elements, so {} = {}, but {} = {} from the tensors before it", axis,
-                       tensor, value, symbol.name(), rest / coefficient, symbol.name(), known->second),
+    refuse(fmt::format("axis {} of {} has {} elements, so {} = {}, but {} = {} {}", axis, tensor, value, symbol.name(),
+                       rest / coefficient, symbol.name(), known->second,
+                       given.contains(symbol.name()) ? "is given" : "from the tensors before it"),
            std::to_string(known->second * coefficient + extent.constant()));
 }
 
 /// Exact axes are asked before the others.
-void learn_dims(const InputDecl& input, const std::vector<std::int64_t>& shape, bool exact, DimValues& dims) {
+void learn_dims(const InputDecl& input, const std::vector<std::int64_t>& shape, bool exact, const DimValues& given,
+                DimValues& dims) {
   for (std::size_t k = 0; k < shape.size(); ++k) {
-    if (is_exact(input.shape[k], shape[k]) == exact) learn_dim(input.shape[k], shape[k], input.name, k, dims);
+    if (is_exact(input.shape[k], shape[k]) == exact) learn_dim(input.shape[k], shape[k], input.name, k, given, dims);
   }
 }
 
@@ -377,6 +380,7 @@ DimValues dims_from_shapes(const Program& program, const std::map<std::string, s
   for (const DimDecl& dim : program.dims) {
     if (dim.value) known.emplace(dim.name, *dim.value);
   }
+  const DimValues fixed = known;
   for (const InputDecl& input : program.inputs) {
     const auto given = shapes.find(input.name);
     if (given == shapes.end()) {
@@ -385,9 +389,9 @@ DimValues dims_from_shapes(const Program& program, const std::map<std::string, s
     }
     if (given->second.size() != input.shape.size())
       refuse_shape(input.name, given->second, fmt::format("{} axes", input.shape.size()), "are");
-    learn_dims(input, given->second, /*exact=*/true, known);
+    learn_dims(input, given->second, /*exact=*/true, fixed, known);
   }
-  for (const InputDecl& input : program.inputs) learn_dims(input, shapes.at(input.name), /*exact=*/false, known);
+  for (const InputDecl& input : program.inputs) learn_dims(input, shapes.at(input.name), /*exact=*/false, fixed, known);
   for (const InputDecl& input : program.inputs) {
     const auto wanted = extents_of(program, input.name, known);
     if (wanted != shapes.at(input.name)) refuse_shape(input.name, shapes.at(input.name), shape_text(wanted), "is");

@@ -1,5 +1,6 @@
 // NestBuilder: where the value of an expression is computed, and by which instructions.
 #include <algorithm>
+#include <limits>
 #include <numbers>
 #include <ranges>
 #include <tuple>
@@ -265,14 +266,15 @@ int NestBuilder::products_with(const Expr& a, const Expr& b) const {
 
 /// Puts factors that many products have in common first, so that products share their beginnings.
 void NestBuilder::order_factors(std::span<Operand> factors) const {
+  // Of each factor that is not placed yet, the fewest products that it has in common with one that is.
+  std::vector<int> fewest(factors.size(), std::numeric_limits<int>::max());
   for (std::size_t k = 1; k < factors.size(); ++k) {
-    const auto in_common = [&](const Operand& factor) {
-      int fewest = products_with(factors[0].expr, factor.expr);
-      for (std::size_t j = 1; j < k; ++j) fewest = std::min(fewest, products_with(factors[j].expr, factor.expr));
-      return fewest;
-    };
-    const auto next = std::ranges::max_element(factors.subspan(k), {}, in_common);
-    std::rotate(factors.begin() + static_cast<std::ptrdiff_t>(k), next, next + 1);
+    for (std::size_t j = k; j < factors.size(); ++j)
+      fewest[j] = std::min(fewest[j], products_with(factors[k - 1].expr, factors[j].expr));
+    const auto place = static_cast<std::ptrdiff_t>(k);
+    const auto next = std::ranges::max_element(fewest.begin() + place, fewest.end()) - fewest.begin();
+    std::rotate(factors.begin() + place, factors.begin() + next, factors.begin() + next + 1);
+    std::rotate(fewest.begin() + place, fewest.begin() + next, fewest.begin() + next + 1);
   }
 }
 

@@ -52,6 +52,15 @@ TEST_CASE("comments and empty lines are skipped; rows remember their line") {
   CHECK(table.origins[1].line == 6);
 }
 
+TEST_CASE("a header has an empty first name, as pandas writes it, or names that are known") {
+  CHECK(table_of(",b,y\n0,1.5,2\n1,2.5,3\n").columns[1].name == "b");
+  CHECK(table_of(",f,m\n3,m,f\n").columns[1].name == "column 2");
+  TableOptions known;
+  known.kinds = {{"b", ColumnKind::Categorical}};
+  CHECK(table_of("a,b\nx,y\n", known).rows() == 1);
+  CHECK(parse_error("a,b\n", known) == "t.csv: holds no rows");
+}
+
 TEST_CASE("a header is found, refused or demanded") {
   CHECK(table_of("age,name\n1,a\n").columns[0].name == "age");
   CHECK(table_of("a,b\nc,d\n").rows() == 2);

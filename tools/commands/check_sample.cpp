@@ -177,6 +177,18 @@ Program in_default_dtype(Program program) {
   return program;
 }
 
+/// Throws TypeError for a tensor that is called as a derivative would be, which then has another name.
+void require_free_names(const Sample& sample) {
+  std::vector<std::string> names;
+  for (const std::string& input : sample.wrt) names.push_back("grad." + input);
+  for (const std::string& output : real_outputs(sample.program)) names.push_back("cot." + output);
+  for (const std::string& name : names) {
+    if (sample.program.find_input(name) || sample.program.find_definition(name))
+      throw TypeError(
+          fmt::format("{} is the name of a derivative: call it otherwise, or choose inputs without it, --wrt", name));
+  }
+}
+
 }  // namespace
 
 Sample make_sample(const Program& program, const DimValues& dims, const std::vector<std::string>& wrt,
@@ -191,6 +203,7 @@ Sample make_sample(const Program& program, const DimValues& dims, const std::vec
       if (!holds_integers(input.dtype)) sample.wrt.push_back(input.name);
     }
   }
+  require_free_names(sample);
   sample.gradient = gradient_in(sample, DType::f64);
   draw_inputs(sample, seed);
   return sample;
