@@ -199,7 +199,8 @@ TEST_CASE("names, splits and options that do not exist") {
   target.targets = {"x"};
   CHECK(load_error("yacht", split) == "yacht: there is no split 20; the set has 20, from 0");
   CHECK(load_error("letter", target) ==
-        "letter: target, ignored, categorical, unscaled and kept columns are for csv:FILE, npz:FILE and safetensors:FILE only, "
+        "letter: target, ignored, categorical, unscaled and kept columns are for csv:FILE, npz:FILE and "
+        "safetensors:FILE only, "
         "and a "
         "test "
         "file for these and text:FILE");

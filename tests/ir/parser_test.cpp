@@ -237,7 +237,8 @@ TEST_CASE("malformed text") {
   check_fails<ParseError>(std::string("let y = 1\0 + 2", 14), {"unexpected character byte 0x00"});
   check_fails<ParseError>("let y = \u00e9", {"unexpected character `\u00e9`"});
   check_fails<ParseError>("let y = \xc3", {"unexpected character byte 0xc3"});
-  check_fails<ParseError>("let y = 1 \u2212 2", {"1:11", "\n  let y = 1 \u2212 2\n            ^", "the minus of a keyboard"});
+  check_fails<ParseError>("let y = 1 \u2212 2",
+                          {"1:11", "\n  let y = 1 \u2212 2\n            ^", "the minus of a keyboard"});
   check_fails<ParseError>("let y = 1 \u2264 2", {"unexpected character `\u2264`", "write `<=`"});
   check_fails<ParseError>("let y = 1_000", {"numbers are written without `_`"});
   check_fails<ParseError>("let y = 1 < 2 < 3", {"1:15", "comparisons do not chain", "a < b and b < c"});
