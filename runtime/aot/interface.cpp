@@ -65,22 +65,29 @@ void require_distinct(const Interface& interface) {
 }
 
 /// The smallest extent for which every element is there that the program reads, where all others are long. 0 where
-/// there is none: what is wrong then depends on several dims.
+/// something is wrong with a long one, too: that depends on several dims.
 std::int64_t least_extent(const Program& program, const std::string& dim) {
-  constexpr std::int64_t kMostTried = 16, kLong = 64;
+  constexpr std::int64_t kLong = std::int64_t{1} << 20;
   DimValues dims;
   for (const DimDecl& other : program.dims) {
     if (other.dynamic) dims[other.name] = kLong;
   }
-  for (std::int64_t extent = 0; extent <= kMostTried; ++extent) {
+  const auto is_enough = [&](std::int64_t extent) {
     dims[dim] = extent;
     try {
       verify(specialise_all(program, dims));
-      return extent;
+      return true;
     } catch (const Error&) {
+      return false;
     }
+  };
+  if (is_enough(0) || !is_enough(kLong)) return 0;
+  std::int64_t too_short = 0, enough = kLong;
+  while (enough - too_short > 1) {
+    const std::int64_t middle = (too_short + enough) / 2;
+    (is_enough(middle) ? enough : too_short) = middle;
   }
-  return 0;
+  return enough;
 }
 
 }  // namespace
