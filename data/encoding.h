@@ -72,7 +72,7 @@ struct Roles {
   Task task = Task::Classification;
   std::vector<std::size_t> features, targets;
   Scaling scaling = Scaling::UnitRange;
-  std::vector<std::size_t> unscaled = {};  // of both, columns of numbers that are taken as they are
+  std::vector<std::size_t> unscaled = {};  // features and targets that are not scaled
 };
 
 /// Ranges and means come from the training rows; categories, classes and missing flags from all rows. Throws DataError.

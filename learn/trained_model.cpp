@@ -87,8 +87,7 @@ void require_variances(const std::map<std::string, RowValues>& outputs) {
   if (negative == values.end()) return;
   throw DataError(
       fmt::format("the model predicts {:g} as the variance of sample {}, which is negative; predict what cannot be, "
-                  "such as exp(..), "
-                  "softplus(..) or a square",
+                  "such as exp(..), softplus(..) or a square",
                   *negative, static_cast<std::size_t>(negative - values.begin()) / variance->second.columns + 1));
 }
 

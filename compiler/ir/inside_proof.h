@@ -37,7 +37,7 @@ class InsideProof {
       : program_(program), wanted_(wanted), at_(std::move(at)) {}
 
   bool holds(const Expr& access, const IndexDomain& domain) const;
-  /// Of the tensor that it reads.
+  /// The extents of the tensor that the access reads.
   std::vector<Affine> extents_of(const Expr& access) const { return program_.shape_of(access->tensor); }
   /// Whether it holds for every access in `expr`, by the domain and by the ranges and conditions inside the expression.
   bool holds_within(const Expr& expr, const IndexDomain& domain) const;

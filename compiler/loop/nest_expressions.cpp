@@ -266,7 +266,7 @@ int NestBuilder::products_with(const Expr& a, const Expr& b) const {
 
 /// Puts factors that many products have in common first, so that products share their beginnings.
 void NestBuilder::order_factors(std::span<Operand> factors) const {
-  // Of each factor that is not placed yet, the fewest products that it has in common with one that is.
+  // For each factor that is not placed yet, the smallest number of products that it shares with a placed one.
   std::vector<int> fewest(factors.size(), std::numeric_limits<int>::max());
   for (std::size_t k = 1; k < factors.size(); ++k) {
     for (std::size_t j = k; j < factors.size(); ++j)

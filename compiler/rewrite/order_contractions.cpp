@@ -77,8 +77,9 @@ class ContractionOrder {
     return follow(*path, contraction, flat);
   }
 
-  /// Of the terms that a condition selects, as values say which element each of them goes to, the sums that it does not
-  /// depend on. `sum[i,k,p,o](where(at[i,k] == n, h[i,k,p]*w[p,c,o]*z[i,o], 0))` selects sums over p and o.
+  /// Orders the sums that a condition on the terms does not depend on, inside of the condition: it says which element
+  /// each term of a scatter goes to. `sum[i,k,p,o](where(at[i,k] == n, h[i,k,p]*w[p,c,o]*z[i,o], 0))` orders the sums
+  /// over p and o.
   std::optional<Expr> ordered_inside(const FlatSum& flat) {
     const auto& [where, power] = flat.factors[0];
     const Expr& term = where->args[1];

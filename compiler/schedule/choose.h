@@ -31,7 +31,7 @@ struct ScheduledProgram {
   std::map<std::string, double> objectives;  // the same for each kernel, all steps of a scan together
   std::set<std::string> single_forms;        // kernels for which no other loops are tried
   std::size_t candidates = 0;                // loops that were lowered to choose among
-  LaneGathers gathers = {};                  // of the nests that were found, chosen or not
+  LaneGathers gathers = {};                  // what lanes of all nests gather, chosen or not
 };
 
 /// A deterministic choice: of the layouts that fusion wants and of plain row-major ones, with copies of what lanes

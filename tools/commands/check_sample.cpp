@@ -177,15 +177,14 @@ Program in_default_dtype(Program program) {
   return program;
 }
 
-/// Throws TypeError for a tensor that is called as a derivative would be, which then has another name.
+/// Throws TypeError where a tensor of the formula has the name of a derivative, which would get another one.
 void require_free_names(const Sample& sample) {
   std::vector<std::string> names;
   for (const std::string& input : sample.wrt) names.push_back("grad." + input);
   for (const std::string& output : real_outputs(sample.program)) names.push_back("cot." + output);
   for (const std::string& name : names) {
     if (sample.program.find_input(name) || sample.program.find_definition(name))
-      throw TypeError(
-          fmt::format("{} is the name of a derivative: call it otherwise, or choose inputs without it, --wrt", name));
+      throw TypeError(fmt::format("{} is the name of a derivative, and the formula has it already: rename it", name));
   }
 }
 
