@@ -48,8 +48,7 @@ class Tangent(_Derivative):
 
     def __init__(self, formula: Formula, of: str | Iterable[str], wrt: str | Iterable[str]):
         super().__init__(formula, of, wrt)
-        self.formula = self._derived(("jvp", tuple(self.of), tuple(self.wrt)),
-                                     lambda: formula._program.tangents(self.of, self.wrt, True))
+        self.formula = formula.tangents(self.of, self.wrt)
         """With inputs tan.x and outputs tan.y: to look at, and to differentiate again."""
 
     def __call__(self, /, *args: Any, tangents: Any, **arrays: Any) -> tuple[Any, Any]:

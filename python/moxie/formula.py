@@ -359,6 +359,17 @@ class Formula:
             self._derivatives[key] = self._with(self._program.differentiate(outputs, inputs, keep_outputs))
         return self._derivatives[key]
 
+    def tangents(self, of: str | Iterable[str], wrt: str | Iterable[str], *, keep_outputs: bool = True) -> Formula:
+        """The Jacobian-vector product as a formula: with an input tan.x for every x of `wrt` and an output tan.y for
+        every y of `of`, of the shape of y. It can be differentiated again."""
+        outputs, inputs = _names(of), _names(wrt)
+        self._check_outputs(outputs)
+        self._check_inputs(inputs)
+        key = ("tangents", tuple(outputs), tuple(inputs), keep_outputs)
+        if key not in self._derivatives:
+            self._derivatives[key] = self._with(self._program.tangents(outputs, inputs, keep_outputs))
+        return self._derivatives[key]
+
     def _check_outputs(self, names: Iterable[str]) -> None:
         for name in names:
             if name not in self._output_names:

@@ -1,24 +1,28 @@
-"""Formulas as functions of JAX: under jit and vmap, with gradients of any order in reverse mode.
+"""Formulas as functions of JAX: under jit and vmap, with derivatives of any order in both modes.
 
     h = moxie.jax.function(f)
     y = h(x, w, c)
     slope = jax.jit(jax.grad(lambda w: h(x, w, c).sum()))(w)
 
-Under vmap the formula has one more axis (Formula.batched), so that one call serves the whole batch. On the CPU, XLA
+A call is one primitive of JAX, whose rules make formulas of formulas: forward mode evaluates Formula.tangents, its
+transpose Formula.differentiate, and vmap Formula.batched, so that one call serves the whole batch. On the CPU, XLA
 calls kernels itself with its own memory, by its foreign function interface (FFI). They are called through
 jax.pure_callback, with copies and the GIL, where the extension module was built without XLA's headers, where those do
-not fit the installed jaxlib, and on other platforms of JAX. Forward mode (jax.jvp) is not there.
+not fit the installed jaxlib, and on other platforms of JAX.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import warnings
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, NamedTuple, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
 
 from . import _core
 from .errors import DtypeError
@@ -48,7 +52,7 @@ def function(formula: Formula) -> Callable[..., Any]:
 
 def evaluate(formula: Formula, values: Sequence[Any], seed: int, step: int) -> Sequence[jax.Array]:
     """One array for each output of the formula, known to JAX."""
-    return _differentiable(formula, seed, step)(*_promoted(formula, values))
+    return _compiled(_Call(formula, seed, step))(*_promoted(formula, values))
 
 
 def _promoted(formula: Formula, values: Sequence[Any]) -> list[jax.Array]:
@@ -59,60 +63,99 @@ def _promoted(formula: Formula, values: Sequence[Any]) -> list[jax.Array]:
             for info, value in zip(formula.inputs, values)]
 
 
-def _differentiable(formula: Formula, seed: int, step: int) -> Callable[..., tuple[jax.Array, ...]]:
-    """One function for each random state, so that JAX finds what it has compiled for it."""
-    known = formula._bridges
-    if (seed, step) not in known:
+class _Call(NamedTuple):
+    """What the primitive evaluates, beside its arrays."""
+
+    formula: Formula
+    seed: int
+    step: int
+    origin: tuple[Formula, tuple[str, ...], tuple[str, ...]] | None = None
+    """The formula whose Formula.tangents this is, and which outputs and inputs: linear in the last of its own inputs."""
+
+
+def _compiled(call: _Call) -> Callable[..., tuple[jax.Array, ...]]:
+    """One function for each random state, so that JAX finds what it has compiled for it. Outside of other computations,
+    calls are traced and compiled once."""
+    known, key = call.formula._bridges, call[1:]
+    if key not in known:
         if len(known) >= _KEPT_BRIDGES:
             known.pop(next(iter(known)))
-        known[seed, step] = _make_differentiable(formula, seed, step)
-    return known[seed, step]
+        known[key] = jax.jit(functools.partial(_primitive.bind, call=call), inline=True)
+    return known[key]
 
 
-def _make_differentiable(formula: Formula, seed: int, step: int) -> Callable[..., tuple[jax.Array, ...]]:
-    """With the gradient as a rule of JAX, which is a function of this kind again."""
+# ---- The primitive and its rules. ----
 
-    call = jax.custom_vjp(_make_batchable(formula, seed, step))
-
-    def forward(*values):
-        return call(*values), values
-
-    def backward(values, cotangents):
-        of = [info.name for info in formula.outputs if info.is_real]
-        wrt = [info.name for info in formula.inputs if info.is_real]
-        gradients = iter(())
-        if of and wrt:
-            gradient = formula.differentiate(of, wrt, keep_outputs=False)
-            weights = [weight for info, weight in zip(formula.outputs, cotangents) if info.is_real]
-            gradients = iter(evaluate(gradient, [*values, *weights], seed, step))
-        return tuple(next(gradients, None) if info.is_real else np.zeros(value.shape, jax.dtypes.float0)
-                     for info, value in zip(formula.inputs, values))
-
-    call.defvjp(forward, backward)
-    return jax.jit(call, inline=True)  # outside of other computations, calls are traced and compiled once
+_primitive = Primitive("moxie_evaluate")
+_primitive.multiple_results = True
+_primitive.def_impl(lambda *values, call: _compiled(call)(*values))
 
 
-def _make_batchable(formula: Formula, seed: int, step: int) -> Callable[..., tuple[jax.Array, ...]]:
-    """With the formula of the batch as a rule of JAX, which is a function of this kind again."""
+@_primitive.def_abstract_eval
+def _(*values, call):
+    return [jax.core.ShapedArray(result.shape, result.dtype) for result in _results(call.formula, values)]
 
-    @jax.custom_batching.custom_vmap
-    def call(*values):
-        return _call(formula, seed, step, values)
 
-    @call.def_vmap
-    def batch(_size, is_batched, *values):
-        many = formula.batched([info.name for info, own in zip(formula.inputs, is_batched) if own])
-        is_result_batched = tuple(len(one.shape) < len(other.shape) for one, other in zip(formula.outputs, many.outputs))
-        return _make_batchable(many, seed, step)(*values), is_result_batched
+def _change(primals, tangents, *, call):
+    """Values, and their change along the tangents that are not zero."""
+    formula, seed, step, _ = call
+    values = _primitive.bind(*primals, call=call)
+    changing = [not isinstance(tangent, ad.Zero) for tangent in tangents]
+    of = tuple(info.name for info in formula.outputs if info.is_real)
+    wrt = tuple(itertools.compress(formula._input_names, changing))
+    changes = iter(())
+    if of and wrt:
+        changes = iter(_primitive.bind(*primals, *itertools.compress(tangents, changing), call=_Call(
+            formula.tangents(of, wrt, keep_outputs=False), seed, step, (formula, of, wrt))))
+    return values, [next(changes, None) if info.is_real and wrt else _zero_change(value, info.is_real)
+                    for info, value in zip(formula.outputs, values)]
 
-    return call
 
+def _zero_change(value, is_real):
+    return ad.Zero(jax.core.ShapedArray(value.shape, value.dtype if is_real else jax.dtypes.float0))
+
+
+def _transpose(cotangents, *values, call):
+    """The cotangents of the inputs that the call is linear in, which are those without a value."""
+    formula, seed, step, origin = call
+    wanted = [ad.is_undefined_primal(value) for value in values]
+    weighted = [not isinstance(cotangent, ad.Zero) for cotangent in cotangents]
+    if origin:
+        of, wrt = itertools.compress(origin[1], weighted), itertools.compress(origin[2], wanted[len(origin[0].inputs):])
+        formula, values = origin[0], values[:len(origin[0].inputs)]
+    else:  # linear: the derivative is the same at zero
+        of, wrt = (itertools.compress(names, chosen) for names, chosen in
+                   ((formula._output_names, weighted), (formula._input_names, wanted)))
+        values = [jnp.zeros(value.aval.shape, value.aval.dtype) if unknown else value
+                  for value, unknown in zip(values, wanted)]
+    found = iter(())
+    if any(weighted):
+        gradient = formula.differentiate(list(of), list(wrt), keep_outputs=False)
+        found = iter(_primitive.bind(*values, *itertools.compress(cotangents, weighted), call=_Call(gradient, seed, step)))
+    return [next(found, None) if unknown else None for unknown in wanted]
+
+
+def _batch(values, axes, *, call):
+    """The formula of the batch, with the samples first."""
+    one = call.formula
+    many = one.batched([info.name for info, axis in zip(one.inputs, axes) if axis is not None])
+    samples_first = [value if axis is None else jnp.moveaxis(value, axis, 0)
+                     for value, axis in zip(values, axes)]
+    return _primitive.bind(*samples_first, call=_Call(many, call.seed, call.step)), [
+        0 if len(own.shape) < len(all.shape) else None for own, all in zip(one.outputs, many.outputs)]
+
+
+ad.primitive_jvps[_primitive] = _change
+ad.primitive_transposes[_primitive] = _transpose
+batching.primitive_batchers[_primitive] = _batch
+mlir.register_lowering(_primitive, mlir.lower_fun(
+    lambda *values, call: _call(call.formula, call.seed, call.step, values), multiple_results=True))
+
+
+# ---- The kernels' call, which JAX can neither differentiate nor batch. ----
 
 def _call(formula: Formula, seed: int, step: int, values: Sequence[jax.Array]) -> tuple[jax.Array, ...]:
-    """The kernels' call, which JAX can neither differentiate nor batch."""
-    dtypes = [np.dtype(value.dtype).name for value in values]
-    shapes = formula._function.output_shapes([list(value.shape) for value in values])
-    results = tuple(map(jax.ShapeDtypeStruct, shapes, _result_dtypes(formula, dtypes)))
+    dtypes, results = _dtypes(values), _results(formula, values)
     through_python = functools.partial(_through_python, formula, seed, step, results)
     if not _is_known_to_xla():
         return through_python(*values)
@@ -120,14 +163,19 @@ def _call(formula: Formula, seed: int, step: int, values: Sequence[jax.Array]) -
         *values, cpu=functools.partial(_through_xla, formula, dtypes, seed, step, results), default=through_python)
 
 
-def _result_dtypes(formula: Formula, dtypes: Sequence[str]) -> list[str]:
-    """Raises DtypeError for one that JAX does not have as it is configured."""
-    results = formula._function.output_dtypes(dtypes)
-    for info, dtype in zip(formula.outputs, results):
+def _dtypes(values: Sequence[Any]) -> list[str]:
+    return [np.dtype(value.dtype).name for value in values]
+
+
+def _results(formula: Formula, values: Sequence[Any]) -> tuple[jax.ShapeDtypeStruct, ...]:
+    """Raises DtypeError for a dtype that JAX does not have as it is configured."""
+    shapes = formula._function.output_shapes([list(value.shape) for value in values])
+    dtypes = formula._function.output_dtypes(_dtypes(values))
+    for info, dtype in zip(formula.outputs, dtypes):
         if dtype in ("float64", "int64") and not jax.config.jax_enable_x64:
             raise DtypeError(f"output {info.name} is {dtype}, which JAX has only with 64 bits enabled: "
                              'jax.config.update("jax_enable_x64", True)')
-    return results
+    return tuple(map(jax.ShapeDtypeStruct, shapes, dtypes))
 
 
 def _through_xla(formula: Formula, dtypes: Sequence[str], seed: int, step: int, results: tuple[Any, ...],

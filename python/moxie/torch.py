@@ -1,4 +1,5 @@
-"""Formulas as functions of PyTorch: gradients of any order by torch.autograd, under torch.compile and torch.vmap.
+"""Formulas as functions of PyTorch: derivatives of any order by torch.autograd and torch.func, in both modes, under
+torch.compile and torch.vmap.
 
     layer = moxie.torch.Function(f)
     y = layer(x=x, w=w, c=c)       # tensors on the CPU; y.sum().backward() gives w.grad
@@ -70,13 +71,14 @@ _is_transformed = getattr(torch._C, "_are_functorch_transforms_active", lambda: 
 
 
 class _Evaluation(torch.autograd.Function):
-    """Its backward pass evaluates the formula of the gradient in the same way, and so can be differentiated."""
+    """Its derivatives evaluate formulas of their own in the same way, and so can be differentiated."""
 
     @staticmethod
     def forward(ctx, formula: Formula, random_state: tuple[int, int], *values: torch.Tensor):
         ctx.formula, ctx.random_state = formula, random_state
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*values)
+        ctx.save_for_forward(*values)
         return _values(formula, values, *random_state)
 
     @staticmethod
@@ -85,6 +87,15 @@ class _Evaluation(torch.autograd.Function):
         gradient, weights = _gradient(ctx.formula, cotangents, needed)
         found = iter(evaluate(gradient, [*ctx.saved_tensors, *weights], *ctx.random_state) if gradient else ())
         return (None, None, *(next(found, None) if is_needed else None for is_needed in needed))
+
+    @staticmethod
+    def jvp(ctx, _formula, _random_state, *tangents: torch.Tensor | None):
+        formula, given = ctx.formula, [tangent for tangent in tangents if tangent is not None]
+        of = [info.name for info in formula.outputs if info.is_real]
+        wrt = [name for name, tangent in zip(formula._input_names, tangents) if tangent is not None]
+        changes = iter(evaluate(formula.tangents(of, wrt, keep_outputs=False), [*ctx.saved_tensors, *given],
+                                *ctx.random_state) if of and wrt else ())
+        return tuple(next(changes, None) if info.is_real else None for info in formula.outputs)
 
 
 class _Transformed(_Evaluation):
@@ -99,6 +110,7 @@ class _Transformed(_Evaluation):
         ctx.formula, ctx.random_state, *values = inputs
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*values)
+        ctx.save_for_forward(*values)
 
     @staticmethod
     def vmap(info, in_dims, formula: Formula, random_state: tuple[int, int], *values: torch.Tensor):
@@ -106,7 +118,13 @@ class _Transformed(_Evaluation):
         return tuple(evaluate(many, values, *random_state)), tuple(out_dims)
 
 
+# Whether a mode watches what is called, as traces (torch.func.linearize) and tensors without values do: it sees operators.
+_is_watched = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 0)
+
+
 def _values(formula: Formula, values: Sequence[torch.Tensor], seed: int, step: int) -> tuple[torch.Tensor, ...]:
+    if _is_watched():
+        return tuple(torch.ops.moxie.evaluate(list(values), _handle_of(formula), seed, step))
     arrays = interop.all_as_numpy(formula.inputs, values, formula._dtype)
     return tuple(interop.as_torch(result) for result in formula._call(arrays, seed, step))
 

@@ -51,6 +51,40 @@ class Bridge(unittest.TestCase):
         ours, theirs = (jax.jacrev(jax.grad(loss(f), argnums=1), argnums=2)(*given) for f in (self.function, reference))
         self.check(ours, theirs)
 
+    def test_forward_mode(self):
+        x, w, c = given = tuple(self.arrays.values())
+        x2, changes = jnp.stack([x, x + 1]), tuple(jnp.linspace(-1, 2, len(value)) for value in given)
+
+        def derivatives(function):
+            def loss(x, w, c):
+                return jnp.sum(function(x, w, c) ** 2)
+
+            def values(*v):  # its Jacobian by columns, differentiated again
+                return jnp.sum(jax.jacfwd(function, argnums=1)(*v) ** 2)
+
+            values_alone, change = jax.linearize(function, *given)
+            columns = jax.vmap(lambda x: change(x, *changes[1:]))
+            return [*jax.jvp(function, given, changes), *jax.jacfwd(function, argnums=(0, 1, 2))(*given),
+                    *jax.jit(jax.jacfwd(jax.jacfwd(loss)))(*given), jax.grad(values)(*given),
+                    jax.vmap(jax.hessian(loss, argnums=1), (0, None, None))(x2, w, c), values_alone, change(*changes),
+                    *jax.linear_transpose(jax.vmap(change, (0, None, None)), x2, w, c)(columns(x2)),
+                    jax.grad(jax.checkpoint(loss), argnums=2)(*given)]
+
+        for ours, theirs in zip(derivatives(self.function), derivatives(reference), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=5e-5, atol=5e-5)
+
+    def test_only_what_is_needed_is_differentiated(self):
+        lowered = jax.jit(jax.grad(lambda w: jnp.sum(self.function(self.arrays["x"], w, self.arrays["c"])))).lower(self.arrays["w"])
+        gradient = str(lowered.as_text()).split("custom_call @" + self.target)[-1].split("\n")[0]
+        self.assertTrue(gradient.endswith("-> tensor<3xf32>"), gradient)
+
+    def test_forward_mode_beside_integers(self):
+        f = moxie.jax.function(moxie.formula(
+            "dim N\nindex n:N\ninput x[N], at[N]: i32\noutput best: i32 = argmax[n](x[n])\noutput y[n] = x[at[n]]^2\n"))
+        x, at = jnp.asarray([3.0, 1.0, 2.0]), np.asarray([2, 2, 0], np.int32)
+        y, change = jax.jvp(lambda x: f(x, at).y, (x,), (jnp.ones(3),))
+        self.check(change, 2 * x[at])
+
     def test_batches_by_vmap(self):
         x = jnp.stack([self.arrays["x"], self.arrays["x"] + 1])
         batched = jax.vmap(self.function, in_axes=(0, None, None))(x, self.arrays["w"], self.arrays["c"])

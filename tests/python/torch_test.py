@@ -37,6 +37,36 @@ class Bridge(unittest.TestCase):
             self.assertTrue(torch.autograd.gradcheck(function, tuple(given.values())))
             self.assertTrue(torch.autograd.gradgradcheck(function, tuple(given.values())))
 
+    def test_forward_mode(self):
+        x, w, c = tensors().values()
+        x2, change = torch.stack([x, x + 1]), torch.linspace(-1, 2, len(w), dtype=w.dtype)
+
+        def derivatives(function):
+            def loss(x, w, c):
+                return (function(x, w, c) ** 2).sum()
+
+            def along(x):
+                return torch.func.jvp(lambda w: function(x, w, c), (w,), (change,))
+
+            with torch.autograd.forward_ad.dual_level():
+                dual = function(x, torch.autograd.forward_ad.make_dual(w, change), c)
+                numbers = torch.autograd.forward_ad.unpack_dual(dual)
+            return [*numbers, *along(x), *torch.vmap(along)(x2), torch.func.grad(lambda x: along(x)[1].sum())(x),
+                    *torch.func.jacfwd(function, argnums=(0, 1, 2))(x, w, c),
+                    torch.func.jacfwd(torch.func.jacfwd(loss))(x, w, c),
+                    torch.vmap(torch.func.hessian(loss, argnums=1), in_dims=(0, None, None))(x2, w, c),
+                    torch.func.linearize(lambda w: function(x, w, c), torch.zeros_like(w))[1](change)]
+
+        for ours, theirs in zip(derivatives(lambda x, w, c: self.layer(x, w, c)), derivatives(reference), strict=True):
+            torch.testing.assert_close(ours, theirs)
+
+    def test_forward_mode_beside_integers(self):
+        f = moxie.torch.Function(moxie.formula(
+            "dim N\nindex n:N\ninput x[N], at[N]: i32\noutput best: i32 = argmax[n](x[n])\noutput y[n] = x[at[n]]^2\n"))
+        x, at = torch.tensor([3.0, 1.0, 2.0]), torch.tensor([2, 2, 0], dtype=torch.int32)
+        y, change = torch.func.jvp(lambda x: f(x, at).y, (x,), (torch.ones(3),))
+        torch.testing.assert_close(change, 2 * x[at.long()])
+
     def test_only_what_is_needed_is_differentiated(self):
         given = tensors(w=True)
         self.layer(**given).sum().backward()
