@@ -47,6 +47,10 @@ ChosenRows part_of(const std::string& rows, const std::string& data, const Saved
                     run, data, model.config.test_file, kind, model.config.test_file));
   }
   Dataset set = load_dataset(data, options);
+  if (training_digest(set) != model.data)
+    throw UsageError(
+        fmt::format("{} has changed since {} was trained on it, and which rows trained it is not known any more{}",
+                    data, run, names_file(data) ? "; --rows all is for all of them" : ""));
   Samples& samples = rows == "train" ? set.train : rows == "validation" ? set.validation : set.test;
   const std::string kind = rows == "train" ? "training" : rows;
   ChosenRows chosen{std::move(samples), ""};

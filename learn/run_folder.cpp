@@ -36,6 +36,7 @@ void visit_members(State& s, Visit&& visit) {
   visit("skipped", s.skipped);
   visit("elapsed", s.elapsed);
   visit("finished", s.finished);
+  visit("data", s.data);
 }
 
 std::string to_json(const RunState& state) {

@@ -21,6 +21,7 @@ struct RunState {
   std::uint64_t skipped = 0;     // steps that --on-nan skip undid
   double elapsed = 0;            // seconds of training
   std::string finished;          // why training ended; empty while it may go on
+  std::string data;              // digest of the rows that train and validate
   bool operator==(const RunState&) const = default;
 };
 

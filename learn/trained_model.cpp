@@ -13,6 +13,7 @@
 #include "data/class_weights.h"
 #include "learn/cross_validation.h"
 #include "learn/ensemble.h"
+#include "runtime/cache_file.h"
 #include "runtime/switches.h"
 
 namespace moxie {
@@ -118,11 +119,21 @@ NamedTensors initial_values(const std::vector<Parameter>& parameters, std::uint6
 
 SampleRows rows_of(const Samples& samples) { return {samples.rows(), samples.x.values, samples.y.values}; }
 
+std::string training_digest(const Dataset& data) {
+  std::string digests;
+  for (const Samples* samples : {&data.train, &data.validation})
+    for (const Matrix* matrix : {&samples->x, &samples->y})
+      digests += key_digest(
+          {reinterpret_cast<const char*>(matrix->values.data()), matrix->values.size() * sizeof(matrix->values[0])});
+  return key_digest(digests);
+}
+
 void save_model(const std::filesystem::path& file, const SavedModel& model) {
   TensorFile contents{model.parameters, {}};
   contents.metadata = {{"config", to_json(model.config)},
                        {"encoding", to_json(model.encoding)},
                        {"variance_scale", fmt::format("{}", model.variance_scale)},
+                       {"data", model.data},
                        {"version", MOXIE_VERSION}};
   write_safetensors(file, contents);
 }
@@ -143,6 +154,7 @@ SavedModel load_model(const std::filesystem::path& file) {
     throw DataError(
         fmt::format("{}: the scale of variances '{}' is not a number", file.string(), text("variance_scale")));
   model.variance_scale = number.get<double>();
+  model.data = text("data");
   model.parameters = std::move(contents.tensors);
   check_file(model.config, file.string());
   check_parameters(make_network(model.config, model.encoding), model.parameters, file.string());

@@ -24,7 +24,10 @@ struct SavedModel {
   Encoding encoding;
   NamedTensors parameters;
   double variance_scale = 1;  // of predicted variances, as fitted to the validation rows
+  std::string data = {};      // training_digest of the set that it was trained on
 };
+/// A digest of the rows that train and validate, by which changed data are noticed.
+std::string training_digest(const Dataset& data);
 void save_model(const std::filesystem::path& file, const SavedModel& model);
 /// Throws DataError for a file that is no model, or whose tensors are not those of the network that it describes: then
 /// nothing is compiled for extents that a damaged file claims.

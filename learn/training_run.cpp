@@ -94,12 +94,18 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Dataset& data, const s
   for (const auto& [name, tensor] : initial_) trainer_.set(name, tensor);
   for (const auto& [name, tensor] : zeros_of(trainer_.session().program(), trainer_.renewals(), initial_))
     trainer_.set(name, tensor);
+  state_.data = training_digest(data);
   state_.plateau.rate = config.rate;
   trainer_.set_rate(state_.plateau.rate);
   trainer_.warm_up();
 }
 
 void TrainingRun::resume(const Checkpoint& checkpoint) {
+  if (checkpoint.state.data != state_.data)
+    throw DataError(
+        fmt::format("{}: the rows that train and validate are not those that the run began with; put those "
+                    "back to go on with it, or begin a new run",
+                    config_.data));
   for (const auto& [name, tensor] : checkpoint.tensors) trainer_.set(name, tensor);
   for (const auto& [name, tensor] : checkpoint.best) best_[name] = tensor;
   state_ = checkpoint.state;
@@ -268,7 +274,7 @@ void TrainingRun::compare_ranks() {
                     trainer_.position().step, other - ranks.begin()));
 }
 
-SavedModel TrainingRun::model() const { return {config_, data_.encoding, best_, state_.variance_scale}; }
+SavedModel TrainingRun::model() const { return {config_, data_.encoding, best_, state_.variance_scale, state_.data}; }
 
 FinalReport TrainingRun::evaluate_best() {
   evaluator_.set_parameters(best_);

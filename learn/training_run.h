@@ -47,8 +47,14 @@ class TrainingRun {
   /// `config` and `data` outlive the run, and are the same on all ranks. Compiles the step.
   TrainingRun(const TrainConfig& config, const Dataset& data, const std::shared_ptr<Device>& device,
               std::shared_ptr<Communicator> communicator = self_communicator());
+  TrainingRun(const TrainConfig&&, const Dataset&, const std::shared_ptr<Device>&,
+              std::shared_ptr<Communicator> = {}) = delete;  // both outlive the run
+  TrainingRun(const TrainConfig&, const Dataset&&, const std::shared_ptr<Device>&,
+              std::shared_ptr<Communicator> = {}) = delete;
+  TrainingRun(const TrainConfig&&, const Dataset&&, const std::shared_ptr<Device>&,
+              std::shared_ptr<Communicator> = {}) = delete;
 
-  /// Takes the run up at a checkpoint.
+  /// Takes the run up at a checkpoint. Throws DataError where the data are not those that it began with.
   void resume(const Checkpoint& checkpoint);
   /// Trains until a limit is reached or `stop` says so on some rank. Throws DeviceError at a NaN or an infinity, unless
   /// they are skipped, and LostRankError where a rank is lost; rank 0 saves what was reached before that step.

@@ -14,6 +14,7 @@ constexpr std::string_view kProductHere =
 constexpr std::string_view kPrefixHere =
     "a cumulative sum is one over a range that ends at the axis: sum[k in 0..n+1](x[k])";
 constexpr std::string_view kChoiceHere = "a choice is written where(condition, a, b)";
+constexpr std::string_view kTruthHere = "conditions are comparisons, such as x > 0; as a number, what is true is 1";
 constexpr std::string_view kPowerHere = "a power is written x^2";
 constexpr std::string_view kInverseHere =
     "write inverse[i,j](a[i,j]), or lu_inverse[i,j](..) where `a` is not symmetric and positive definite";
@@ -27,14 +28,23 @@ constexpr std::array kForeignWords = {
     ForeignWord{"!", "write `not` or `!=`"},
     ForeignWord{"\"", "there are no strings; `#` starts a comment"},
     ForeignWord{"&", "write `and`"},
+    ForeignWord{"//", "a comment starts with `#`"},
     ForeignWord{";", "end a statement with a new line"},
+    ForeignWord{"=", "a comparison is written `==`"},
     ForeignWord{"?", kChoiceHere},
     ForeignWord{"@", kProductHere},
+    ForeignWord{"False", kTruthHere},
+    ForeignWord{"PI", "write pi"},
+    ForeignWord{"Pi", "write pi"},
+    ForeignWord{"True", kTruthHere},
     ForeignWord{"\\", "formulas are written in plain words: sum[n](x[s,n])"},
+    ForeignWord{"acosh", "write log(x + sqrt(x^2 - 1))"},
     ForeignWord{"arccos", "write acos(x)"},
     ForeignWord{"arcsin", "write asin(x)"},
     ForeignWord{"arctan", "write atan(x)"},
     ForeignWord{"arctan2", "write atan2(y, x)"},
+    ForeignWord{"asinh", "write sign(x)*log(abs(x) + sqrt(x^2 + 1))"},
+    ForeignWord{"atanh", "write (log1p(x) - log1p(-x))/2"},
     ForeignWord{"ceil", "write -floor(-x)"},
     ForeignWord{"chol", "write cholesky[i,j](a[i,j])"},
     ForeignWord{"clip", "write clamp(x, low, high)"},
@@ -50,6 +60,7 @@ constexpr std::array kForeignWords = {
     ForeignWord{"elu", "write where(x > 0, x, expm1(x))"},
     ForeignWord{"expit", "write sigmoid(x)"},
     ForeignWord{"fabs", "write abs(x)"},
+    ForeignWord{"false", kTruthHere},
     ForeignWord{"fmax", "write max(a, b)"},
     ForeignWord{"fmin", "write min(a, b)"},
     ForeignWord{"for", "a loop is an index: sum[n](x[n]), or an axis of a definition, y[n] = x[n]"},
@@ -80,8 +91,10 @@ constexpr std::array kForeignWords = {
     ForeignWord{"square", kPowerHere},
     ForeignWord{"std", "write sqrt(variance[n](x[s,n]))"},
     ForeignWord{"swish", "write silu(x)"},
+    ForeignWord{"topk", "write sort[n](x[s,n])[N-1-k], where `N` is the extent and k in 0..K"},
     ForeignWord{"trace", "write sum[i](a[i,i])"},
     ForeignWord{"transpose", "a transpose has its indices in another order: a[j,i]"},
+    ForeignWord{"true", kTruthHere},
     ForeignWord{"var", "write variance[n](x[s,n])"},
     ForeignWord{"|", "write `or`"},
     // By the bytes of UTF-8.

@@ -43,7 +43,8 @@ Expr quotient_derivative(Args args, const Expr& self, std::size_t i) {
 Expr pow_derivative(Args args, const Expr& self, std::size_t i) {
   const auto& [x, n] = std::tie(args[0], args[1]);
   if (i == 1) return call("where", {call("==", {x, 0}), 0, self * call("log", {x})});
-  if (n->kind != NodeKind::Constant) return n * call("pow", {x, n - Expr(1)});
+  if (n->kind != NodeKind::Constant)  // x^0 is 1 at x = 0, too
+    return call("where", {call("==", {n, 0}), 0, n * call("pow", {x, n - Expr(1)})});
   if (n->value == 0) return 0;
   if (n->value == 1) return 1;
   if (n->value == 2) return Expr(2) * x;

@@ -10,6 +10,7 @@
 
 #include "compiler/ir/condition_guards.h"
 #include "compiler/ir/expr_parser.h"
+#include "compiler/ir/foreign_words.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/parsed_text.h"
 #include "compiler/ir/role_parser.h"
@@ -86,10 +87,12 @@ class ProgramParser {
     if (it == statements.end()) {
       std::vector<std::string> words;
       for (const Statement& known : statements) words.emplace_back(known.word);
-      const std::string similar = did_you_mean(tokens_.peek().text, words);
-      tokens_.fail_expected("a statement", similar.empty()
-                                               ? fmt::format("a line starts with one of: {}", fmt::join(words, ", "))
-                                               : similar);
+      std::string hint = did_you_mean(tokens_.peek().text, words);
+      if (hint.empty()) hint = said_here(tokens_.peek().text);
+      if (hint.empty() && tokens_.peek().kind == TokenKind::Mark)
+        hint = "inside brackets, a statement goes on in the next line";
+      if (hint.empty()) hint = fmt::format("a line starts with one of: {}", fmt::join(words, ", "));
+      tokens_.fail_expected("a statement", hint);
     }
     tokens_.next();
     (this->*it->read)();

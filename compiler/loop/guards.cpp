@@ -1,5 +1,7 @@
 #include "compiler/loop/guards.h"
 
+#include <algorithm>
+
 #include "compiler/fuse/fold_storage.h"
 #include "compiler/ir/node_map.h"
 #include "compiler/rewrite/algebra.h"

@@ -70,4 +70,10 @@ FlatSum flat_sum(const Algebra& algebra, const Expr& expr, const Scope& around) 
   return flat;
 }
 
+Expr summed(const std::vector<Symbol>& symbols, Expr expr, const FlatSum& flat) {
+  for (auto symbol = symbols.rbegin(); symbol != symbols.rend(); ++symbol)
+    expr = reduce(ReduceKind::Sum, *symbol, *flat.scope.find(*symbol), expr);
+  return expr;
+}
+
 }  // namespace moxie

@@ -28,6 +28,9 @@ bool is_product_of_tensors(const Product& product, Symbol index);
 /// Indices that nothing depends on are gone where their trip count is a number, which is part of the coefficient then.
 FlatSum flat_sum(const Algebra& algebra, const Expr& expr, const Scope& around);
 
+/// The sum of the expression over these of its indices, the first outermost.
+Expr summed(const std::vector<Symbol>& symbols, Expr expr, const FlatSum& flat);
+
 /// Whether there are others that nothing depends on: the sum is so many times that of the factors.
 bool has_idle_indices(const FlatSum& flat);
 

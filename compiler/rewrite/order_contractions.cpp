@@ -285,12 +285,6 @@ class ContractionOrder {
     return symbols;
   }
 
-  static Expr summed(const std::vector<Symbol>& symbols, Expr expr, const FlatSum& flat) {
-    for (auto symbol = symbols.rbegin(); symbol != symbols.rend(); ++symbol)
-      expr = reduce(ReduceKind::Sum, *symbol, *flat.scope.find(*symbol), expr);
-    return expr;
-  }
-
   Program& program_;
   const Algebra algebra_;
   const KnownContractions& contractions_;

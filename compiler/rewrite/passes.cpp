@@ -87,6 +87,7 @@ std::span<const Pass> passes() {
            "extrema and log-sum-exps of sums over several indices take two terms at a time, as is cheapest",
            [](const Program& program) { return factor_reductions(program, Ties::Free); }},
       Pass{"expand-logsumexp", "log-sum-exp is shifted by the maximum", expand_logsumexp, true},
+      Pass{"multiply-powers", "powers whose exponents are indices of short ranges are products", multiply_powers},
       Pass{"accurate-sums", "in accurate precision, sums in single are added up in double", accurate_sums, true},
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
       Pass{"inline-proved",
@@ -128,6 +129,10 @@ std::span<const Pass> passes() {
       Pass{"split-ordered-sums",
            "sums over the elements that compare below another one become definitions whose keys are sorted",
            split_ordered_sums},
+      Pass{"store-gathers",
+           "large products whose rows values select read them from a tensor of their own, and send sums where values "
+           "say",
+           store_gathers},
       Pass{"order-contractions",
            "sums of products of several tensors are computed two factors at a time, as is cheapest",
            order_contractions},

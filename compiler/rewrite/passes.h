@@ -37,6 +37,7 @@ Program drop_slopes(const Program& program);         // what only derivatives he
 Program unroll_scans(const Program& program);        // short recurrences of single elements become straight-line code
 Program reuse_inverses(const Program& program);      // solves with one matrix for many right-hand sides invert it once
 Program factor_matrices(const Program& program);     // large matrices are factored once for all that is asked of them
+Program store_gathers(const Program& program);       // rows by value, and sums that go where values say, are stored
 Program store_matrices(const Program& program);      // what libraries read becomes definitions of its own
 Program bound_axes(const Program& program);          // conditions around bodies become ranges of axes
 Program bound_reductions(const Program& program);    // conditions become bounds of the reductions that they part
@@ -47,6 +48,7 @@ Program expand_logsumexp(const Program& program);    // shifted by the maximum
 Program normalise_bodies(const Program& program);    // sums of products in normal form, sums over products factored
 Program inline_proved(const Program& program);       // as inline_definitions, but what is declared and not shown stays
 Program inline_definitions(const Program& program);  // element-wise definitions go into the bodies that use them
+Program multiply_powers(const Program& program);     // x^a, where `a` is an index of a short range, as a product
 Program split_exponentials(const Program& program);  // exp(a+b) -> exp(a)*exp(b) where b does not change in a long loop
 Program fold_double_sums(
     const Program& program);  // symmetric double sums to triangles; dependence on r+t only to one sum

@@ -169,7 +169,8 @@ std::optional<ConditionalSum> solved_by_indices(const ConditionalSum& given, con
   return result;
 }
 
-/// Lanes that read by value load one element each, so that a sum over as many elements costs no more.
+/// Lanes that read by value load one element each, so that a sum over as many elements costs no more; unless they run
+/// along the rows that are selected.
 constexpr double kMaxComparedExtent = 16;
 
 /// Equations between an index of a sum and an integer that elements of tensors give: row[z] == i.
@@ -179,7 +180,7 @@ class ElementEquations {
 
   /// The sum without the indices that such equations give: it reads the elements that are selected, if there are any.
   std::optional<ConditionalSum> solve(const ConditionalSum& sum) const {
-    if (compared_extent(sum) <= kMaxComparedExtent) return std::nullopt;
+    if (compared_extent(sum) <= kMaxComparedExtent && !selects_rows(sum)) return std::nullopt;
     auto result = solve_one(sum);
     while (auto fewer = result ? solve_one(*result) : std::nullopt) result = std::move(fewer);
     return result;
@@ -195,6 +196,28 @@ class ElementEquations {
       if (std::ranges::any_of(sum.conditions, chooses)) elements *= extent ? static_cast<double>(*extent) : HUGE_VAL;
     }
     return elements;
+  }
+
+  /// Whether values alone give an index, which is none of columns where it is a subscript.
+  bool selects_rows(const ConditionalSum& sum) const {
+    return std::ranges::any_of(sum.indices, [&](Symbol index) {
+      return is_of_rows(sum.body, index) && std::ranges::any_of(sum.conditions, [&](const Expr& condition) {
+               const auto integer = element_of(condition, index);
+               return integer && std::ranges::all_of(integer->affine.terms(), [](const Affine::Term& term) {
+                        return term.first.kind() == Symbol::Kind::Value;
+                      });
+             });
+    });
+  }
+
+  static bool is_of_rows(const Expr& body, Symbol index) {
+    bool found = false, in_columns = false;
+    visit(body, [&](const Expr& e) {
+      if (e->kind != NodeKind::Access || !e->depends_on(index)) return;
+      found = true;
+      in_columns |= e->subscripts.back().mentions(index);
+    });
+    return found && !in_columns;
   }
 
   std::optional<ConditionalSum> solve_one(const ConditionalSum& sum) const {

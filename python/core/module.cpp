@@ -48,6 +48,22 @@ nb::list info_list(const std::vector<TensorInfo>& infos) {
   return list;
 }
 
+/// Extents of each axis as (dim, factor) pairs, the constant with the dim "".
+nb::list extents_of(const Program& program) {
+  nb::list outputs;
+  for (const std::vector<Affine>& shape : output_shapes(program)) {
+    nb::list axes;
+    for (const Affine& extent : shape) {
+      nb::list terms;
+      if (extent.constant() != 0) terms.append(nb::make_tuple("", extent.constant()));
+      for (const auto& [symbol, factor] : extent.terms()) terms.append(nb::make_tuple(print(Affine(symbol)), factor));
+      axes.append(terms);
+    }
+    outputs.append(axes);
+  }
+  return outputs;
+}
+
 nb::list dims_of(const Program& program) {
   nb::list list;
   for (const DimDecl& dim : program.dims) list.append(nb::make_tuple(dim.name, dim.value, dim.dynamic));
@@ -61,6 +77,8 @@ void bind_program(nb::module_& module) {
           "text", [](const Program& self) { return print(self); }, "The formula as .mox text.")
       .def_prop_ro("inputs", [](const Program& self) { return info_list(inputs_of(self)); })
       .def_prop_ro("outputs", [](const Program& self) { return info_list(outputs_of(self)); })
+      .def_prop_ro("output_extents", extents_of,
+                   "Per output and axis: (dim, factor) pairs; the constant has the dim \"\".")
       .def_prop_ro("dims", dims_of, "(name, value or None, whether it is dynamic) of every dim.")
       .def_prop_ro("is_random", is_random)
       .def("with_unit_input", with_unit_input, "input"_a, "The formula with ones in place of an input.")
@@ -77,6 +95,7 @@ void bind_program(nb::module_& module) {
       .def("jacobian", jacobian_of, "outputs"_a, "wrt"_a, "mode"_a, "dims"_a,
            "Outputs jac.y.x beside those of the formula; mode is auto, forward or reverse.");
   module.def("parse", parse_formula, "text"_a, "file"_a, "name"_a);
+  module.def("read_formula", read_formula, "path"_a, "name"_a, "folders"_a);
   module.def("catalogue_formula", catalogue_formula, "name"_a);
   module.def("catalogue_names", catalogue_names);
 }

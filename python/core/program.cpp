@@ -6,6 +6,7 @@
 #include "compiler/ir/text_library.h"
 #include "compiler/support/error.h"
 #include "ops/catalogue.h"
+#include "ops/formula_file.h"
 #include "python/core/arrays.h"
 #include "python/core/errors.h"
 
@@ -25,6 +26,16 @@ Program parse_formula(const std::string& text, const std::string& file, const st
     Program program = parse(text, file);
     program.name = name;
     verify_text(program, text, file);
+    return program;
+  } catch (const Error& error) {
+    throw PythonError("FormulaError", error.what(), error.details());
+  }
+}
+
+Program read_formula(const std::string& path, const std::string& name, const std::vector<std::string>& folders) {
+  try {
+    Program program = read_program(path, folders);
+    program.name = name;
     return program;
   } catch (const Error& error) {
     throw PythonError("FormulaError", error.what(), error.details());
@@ -51,6 +62,14 @@ std::vector<TensorInfo> outputs_of(const Program& program) {
     if (definition.output) infos.push_back(describe(program, definition.name));
   }
   return infos;
+}
+
+std::vector<std::vector<Affine>> output_shapes(const Program& program) {
+  std::vector<std::vector<Affine>> shapes;
+  for (const Definition& definition : program.definitions) {
+    if (definition.output) shapes.push_back(program.shape_of(definition.name));
+  }
+  return shapes;
 }
 
 bool is_random(const Program& program) {

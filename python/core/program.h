@@ -23,9 +23,12 @@ Program parse_formula(const std::string& text, const std::string& file, const st
 /// A formula of the catalogue. Throws TypeError for an unknown name, with the closest ones.
 Program catalogue_formula(const std::string& name);
 std::vector<std::string> catalogue_names();
+/// The formula in a file, which may include others from its folder and from `folders`. Throws as parse_formula.
+Program read_formula(const std::string& path, const std::string& name, const std::vector<std::string>& folders);
 
 std::vector<TensorInfo> inputs_of(const Program& program);
 std::vector<TensorInfo> outputs_of(const Program& program);
+std::vector<std::vector<Affine>> output_shapes(const Program& program);
 /// Whether it draws random numbers.
 bool is_random(const Program& program);
 /// jacobian() in the mode "auto", "forward" or "reverse". Throws PythonError (InputError) for another.

@@ -1,19 +1,24 @@
 #include "python/core/xla_calls.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <xla/ffi/api/ffi.h>
 
+#include <map>
 #include <mutex>
 #include <optional>
-#include <unordered_map>
+#include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "compiler/support/error.h"
 #include "python/core/arrays.h"
 #include "python/core/device.h"
 #include "python/core/function.h"
+#include "runtime/cache_file.h"
 
 namespace nb = nanobind;
 namespace ffi = xla::ffi;
@@ -28,8 +33,7 @@ using Compiled = std::shared_ptr<CompiledFunction>;
 
 struct Registry {
   std::mutex mutex;
-  std::int64_t last_id = 0;
-  std::unordered_map<std::int64_t, ForkAware<Compiled>> functions;
+  std::multimap<std::int64_t, ForkAware<Compiled>> functions;
 };
 
 /// Never destroyed: XLA may still release executables while the process ends.
@@ -42,14 +46,18 @@ Registry& registry() {
 Compiled find_function(std::int64_t id) {
   Registry& known = registry();
   const std::scoped_lock lock(known.mutex);
-  const auto found = known.functions.find(id);
-  const Compiled* function = found == known.functions.end() ? nullptr : found->second.get();
-  if (function == nullptr)
-    throw UsageError(
-        fmt::format("there is no formula with the handle {} in this process: the formula was deleted before the "
-                    "computation was compiled, or the computation was traced by another process",
-                    id));
-  return *function;
+  for (auto [place, end] = known.functions.equal_range(id); place != end; ++place) {
+    if (const Compiled* function = place->second.get()) return *function;
+  }
+  throw UsageError(
+      fmt::format("there is no formula with the handle {} in this process: the formula was deleted before the "
+                  "computation was compiled, or the computation was traced by another process",
+                  id));
+}
+
+/// A positive number, as jaxlib wants attributes.
+std::int64_t number_of(std::string_view spelling) {
+  return static_cast<std::int64_t>(std::stoull(key_digest(spelling).substr(0, 16), nullptr, 16) >> 1);
 }
 
 // ---- Tensors ----
@@ -194,28 +202,29 @@ nb::capsule capsule_of(T* pointer) {
 
 }  // namespace
 
-XlaHandle::XlaHandle(std::shared_ptr<CompiledFunction> function) {
+XlaHandle::XlaHandle(std::shared_ptr<CompiledFunction> function, std::string_view spelling) : id_(number_of(spelling)) {
   Registry& known = registry();
   const std::scoped_lock lock(known.mutex);
-  id_ = ++known.last_id;
-  known.functions[id_].set(std::move(function));
+  place_ = known.functions.emplace(std::piecewise_construct, std::forward_as_tuple(id_), std::forward_as_tuple());
+  place_->second.set(std::move(function));
 }
 
 XlaHandle::~XlaHandle() {
   Registry& known = registry();
   decltype(known.functions)::node_type released;  // a function that nothing else owns is destroyed without the lock
   const std::scoped_lock lock(known.mutex);
-  released = known.functions.extract(id_);
+  released = known.functions.extract(place_);
 }
 
 void bind_xla(nb::module_& module) {
   nb::class_<XlaHandle>(module, "XlaHandle", "A function that computations of XLA name by a number while this exists.")
       .def(
           "__init__",
-          [](XlaHandle* self, PythonFunction& function, const std::vector<std::string>& dtypes) {
-            new (self) XlaHandle(function.compiled_for(dtypes));
+          [](XlaHandle* self, PythonFunction& function, const std::vector<std::string>& dtypes,
+             const std::string& spelling) {
+            new (self) XlaHandle(function.compiled_for(dtypes), fmt::format("{} {}", spelling, fmt::join(dtypes, " ")));
           },
-          "function"_a, "dtypes"_a)
+          "function"_a, "dtypes"_a, "spelling"_a)
       .def_prop_ro("id", &XlaHandle::id);
   module.def(
       "xla_handlers",

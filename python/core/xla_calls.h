@@ -7,16 +7,20 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string_view>
 
+#include "python/core/device.h"
 #include "runtime/compiled_function.h"
 
 namespace moxie::python {
 
-/// A function that XLA can find by a number while the handle exists. Numbers are not used again. Thread-safe.
+/// A function that XLA can find by a number while a handle of its spelling exists. The number is that of the spelling
+/// in every process, so that a saved executable finds its function or none. Thread-safe.
 class XlaHandle {
  public:
-  explicit XlaHandle(std::shared_ptr<CompiledFunction> function);
+  XlaHandle(std::shared_ptr<CompiledFunction> function, std::string_view spelling);
   ~XlaHandle();
   XlaHandle(const XlaHandle&) = delete;
   XlaHandle& operator=(const XlaHandle&) = delete;
@@ -24,6 +28,7 @@ class XlaHandle {
 
  private:
   std::int64_t id_;
+  std::multimap<std::int64_t, ForkAware<std::shared_ptr<CompiledFunction>>>::iterator place_;
 };
 
 /// XlaHandle and what jax.ffi registers: xla_handlers() and xla_state_type().

@@ -7,6 +7,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 from typing import Callable, Sequence
 
 from .errors import Error, InputError
@@ -34,19 +35,23 @@ def run(arguments: Sequence[str], failure: type[Error], on_line: Callable[[str],
     Raises InputError where the command was used in a wrong way, and `failure` where its work failed.
     """
     command = [str(_existing()), *arguments]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          errors="replace", env=environment(), start_new_session=True) as process:
+    # Errors go to a file: a pipe that nobody reads while lines come would fill up and stop the command.
+    with tempfile.TemporaryFile("w+", errors="replace") as errors, subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True, errors="replace",
+            env=environment(), start_new_session=True) as process:
         printed = []
         try:
             for line in process.stdout:
                 printed.append(line)
                 on_line(line.rstrip("\n"))
-            problem = process.stderr.read().strip()
+            process.wait()
         except KeyboardInterrupt:
             # A terminal would send it to the command as well, a notebook would not: in a session of its own it gets one.
             process.send_signal(signal.SIGINT)
             process.communicate()
             raise
+        errors.seek(0)
+        problem = errors.read().strip()
     if process.returncode:
         kind = InputError if process.returncode == 2 else failure
         raise kind(problem.removeprefix("moxie: ") or "".join(printed) or f"moxie ended with exit code {process.returncode}")

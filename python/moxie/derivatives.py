@@ -7,7 +7,7 @@ from typing import Any, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from .formula import Formula, _in_order, _names
+from .formula import Formula, _in_order, _some
 
 
 class _Derivative:
@@ -15,7 +15,7 @@ class _Derivative:
 
     def __init__(self, formula: Formula, of: str | Iterable[str], wrt: str | Iterable[str]):
         self._formula = formula
-        self.of, self.wrt = _names(of), _names(wrt)
+        self.of, self.wrt = _some(of, "output"), _some(wrt, "input")
         self._one_output, self._one_input = isinstance(of, str), isinstance(wrt, str)
         formula._check_outputs(self.of)
         formula._check_inputs(self.wrt)

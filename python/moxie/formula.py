@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import html as _html
+import json
 import keyword
+import operator
 import os
 import pathlib
 import re
@@ -17,7 +20,7 @@ import numpy as np
 
 from . import _core, _program, interop
 from ._devices import chosen
-from .errors import CheckError, DtypeError, InputError, ShapeError
+from .errors import CheckError, DtypeError, FormulaError, InputError, ShapeError
 
 if TYPE_CHECKING:
     from .derivatives import HessianProduct, Jacobian, Tangent
@@ -51,13 +54,22 @@ def formula(text: str, *, name: str = "formula", file: str = "<formula>", dims: 
 
     Raises FormulaError for a text that is no formula. Nothing is compiled before the first call.
     """
+    if not isinstance(text, str):
+        raise InputError(f"expected the text of a formula, found {type(text).__name__}")
+    if "\n" not in text and text.strip().endswith(".mox"):
+        raise InputError(f"expected the text of a formula, found the name of a file; moxie.load({text.strip()!r}) reads it")
     return Formula(_core.parse(text, file, name), dims=dims, dtype=dtype, device=device, seed=seed)
 
 
-def load(path: str | os.PathLike[str], **options: Any) -> Formula:
-    """The formula in a .mox file, with the options of `formula`."""
+def load(path: str | os.PathLike[str], *, name: str | None = None, include: Iterable[str | os.PathLike[str]] = (),
+         **options: Any) -> Formula:
+    """The formula in a .mox file, with the options of `formula`. It may include files from its folder and below, and from
+    the folders `include`."""
     path = pathlib.Path(path)
-    return formula(path.read_text(), **{"name": path.stem, "file": str(path), **options})
+    with path.open("rb"):
+        pass  # raises OSError for a file that cannot be read
+    program = _core.read_formula(str(path), path.stem if name is None else name, [str(folder) for folder in include])
+    return Formula(program, **options)
 
 
 def op(name: str, **options: Any) -> Formula:
@@ -86,6 +98,25 @@ def _dtype_name(dtype: Any) -> str | None:
     return name
 
 
+def _whole(value: Any, what: str, low: int, high: int) -> int:
+    """A whole number in low..high-1. Raises InputError."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InputError(f"{what}: expected a whole number, found {value!r}") from None
+    if not low <= number < high:
+        raise InputError(f"{what}: expected a number in {low}..{high - 1}, found {number}")
+    return number
+
+
+def _some(names: str | Iterable[str], kind: str) -> list[str]:
+    """The names, of which there must be some."""
+    found = _names(names)
+    if not found:
+        raise InputError(f"expected at least one {kind}, found none")
+    return found
+
+
 def _names(names: str | Iterable[str]) -> list[str]:
     """Each name once."""
     return [names] if isinstance(names, str) else list(dict.fromkeys(names))
@@ -101,6 +132,8 @@ def _unknown(kind: str, name: str, known: Sequence[str]) -> InputError:
 def _in_order(given: Any, names: Sequence[str], kind: str, plural: str) -> list[Any]:
     """The arrays for `names`, given as a dict, as a sequence, or as one array for one name. Raises InputError."""
     if not isinstance(given, Mapping):
+        if len(names) != 1 and len(given) != len(names):
+            raise InputError(f"expected {len(names)} {plural} ({', '.join(names)}), found {len(given)}")
         given = {names[0]: given} if len(names) == 1 else dict(zip(names, given))
     for name in given:
         if name not in names:
@@ -115,6 +148,18 @@ def _field(name: str) -> str:
     """The name as an attribute of Python."""
     plain = name.replace(".", "_")
     return plain + "_" if keyword.iskeyword(plain) else plain
+
+
+@functools.lru_cache(maxsize=None)
+def _outputs_type(fields: tuple[str, ...]) -> Any:
+    """The class of several results: a named tuple, which can be pickled."""
+    kind = namedtuple("Outputs", fields, rename=True)
+    kind.__reduce__ = lambda self: (_outputs, (fields, tuple(self)))
+    return kind
+
+
+def _outputs(fields: tuple[str, ...], values: tuple[Any, ...]) -> Any:
+    return _outputs_type(fields)._make(values)
 
 
 class Formula:
@@ -134,10 +179,10 @@ class Formula:
     def __init__(self, program: _core.Program, *, dims: Mapping[str, int] | None = None, dtype: Any = None,
                  device: str | _core.Device | None = None, seed: int = 0):
         self._program = program
-        self._dims = {name: int(value) for name, value in (dims or {}).items()}
+        self._dims = {name: _whole(value, f"dim {name}", 0, 2**63) for name, value in (dims or {}).items()}
         self._dtype = _dtype_name(dtype)
         self._device = chosen(device)
-        self._seed, self._step = int(seed), 0
+        self._seed, self._step = _whole(seed, "seed", 0, 2**64), 0
         known = [name for name, _, _ in program.dims]
         for name in self._dims:
             if name not in known:
@@ -145,14 +190,17 @@ class Formula:
         self._function = _core.Function(program, self._dims, self._dtype, self._device)
         self._call = self._function.call
         self._is_random = program.is_random
+        self._dynamic_dims = frozenset(name for name, _, dynamic in program.dims if dynamic)
         self._lock = threading.Lock()
         self.inputs = tuple(TensorInfo(*info) for info in program.inputs)
         self.outputs = tuple(TensorInfo(*info) for info in program.outputs)
+        if not self.outputs:
+            raise FormulaError("the formula has no output; add a line such as: output y = 2*x")
         self._input_names = [info.name for info in self.inputs]
         self._output_names = [info.name for info in self.outputs]
         self._count = len(self.inputs)
         fields = [_field(name) for name in self._output_names]
-        self._results = None if len(fields) == 1 else namedtuple("Outputs", fields, rename=True)._make
+        self._results = None if len(fields) == 1 else _outputs_type(tuple(fields))._make
         self._derivatives: dict[Any, Formula] = {}
         self._bridges: dict[Any, Any] = {}
         self._handles: dict[tuple[str, ...], Any] = {}  # for calls by XLA
@@ -179,6 +227,11 @@ class Formula:
     def device(self) -> _core.Device:
         """Where it runs."""
         return self._device
+
+    @functools.cached_property
+    def _spelling(self) -> str:
+        """All that says what it computes, and where: the same in another process."""
+        return json.dumps([self.name, self.text, self._dims, self._dtype, self._device.name])
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{name}[{','.join(shape)}]" if shape else name for name, _, shape, _ in self.inputs)
@@ -264,9 +317,9 @@ class Formula:
     def random_state(self, seed: int | None = None, step: int | None = None) -> tuple[int, int]:
         """The seed and the step of the next call's random numbers; sets those that are given. Each call takes a step."""
         if seed is not None:
-            self._seed = int(seed)
+            self._seed = _whole(seed, "seed", 0, 2**64)
         if step is not None:
-            self._step = int(step)
+            self._step = _whole(step, "step", 0, 2**64)
         return self._seed, self._step
 
     # ---- Batches ----
@@ -280,7 +333,7 @@ class Formula:
 
         The number of samples may change from call to call. Random numbers are the same for all samples.
         """
-        names = list(self._input_names) if inputs is None else _names(inputs)
+        names = list(self._input_names) if inputs is None else _some(inputs, "input")
         self._check_inputs(names)
         key = ("batched", tuple(sorted(names)))
         if key not in self._derivatives:
@@ -420,7 +473,7 @@ class Formula:
             return _program.run(["check", str(file), *arguments], CheckError)
 
     def _known_dims(self, dims: Mapping[str, int] | None) -> dict[str, int]:
-        known = self.dims | {name: int(value) for name, value in (dims or {}).items()}
+        known = self.dims | {name: _whole(value, f"dim {name}", 0, 2**63) for name, value in (dims or {}).items()}
         missing = [name for name, _, dynamic in self._program.dims if not dynamic and name not in known]
         if missing:
             example = ", ".join(f'"{name}": 8' for name in missing)
@@ -437,7 +490,7 @@ class Gradient:
 
     def __init__(self, formula: Formula, of: Sequence[str], wrt: str | Iterable[str]):
         self._formula = formula
-        self.of, self.wrt = list(of), _names(wrt)
+        self.of, self.wrt = _some(of, "output"), _some(wrt, "input")
         self._single = isinstance(wrt, str)
         self._weighted = formula.differentiate(self.of, self.wrt)
         program = self._weighted._program

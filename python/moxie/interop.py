@@ -90,9 +90,14 @@ def _from_torch(name: str, value: Any, own: str | None) -> np.ndarray:
 
 def _from_sequence(name: str, value: Sequence, dtype: Any) -> np.ndarray:
     try:
-        return np.asarray(value, dtype=dtype)
+        array = np.asarray(value)
+        if dtype in INTEGERS and array.size and array.dtype.kind in "biu":
+            return array
+        if dtype not in INTEGERS or not array.size:
+            return np.asarray(value, dtype=dtype)
     except (TypeError, ValueError) as error:
         raise InputError(f"input {name}: expected an array, found a {type(value).__name__} that is none: {error}") from None
+    raise DtypeError(f"input {name}: expected whole numbers ({dtype}), found {array.dtype}")
 
 
 def _from_dlpack(name: str, value: Any) -> np.ndarray:

@@ -25,7 +25,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from . import _core
-from .errors import DtypeError
+from .errors import DtypeError, InputError, ShapeError
 from .formula import Formula
 
 __all__ = ["function"]
@@ -93,7 +93,15 @@ _primitive.def_impl(lambda *values, call: _compiled(call)(*values))
 
 @_primitive.def_abstract_eval
 def _(*values, call):
+    if any(map(_varying_axes, values)):
+        raise InputError("moxie does not know which axes of a mesh its results vary along; call jax.shard_map with check_vma=False")
     return [jax.core.ShapedArray(result.shape, result.dtype) for result in _results(call.formula, values)]
+
+
+def _varying_axes(value) -> frozenset[Any]:
+    """The axes of a mesh that JAX takes the value to vary along, within a shard_map that checks that."""
+    kind = getattr(value, "mat", None)
+    return getattr(value, "vma", frozenset()) if kind is None else kind.varying
 
 
 def _change(primals, tangents, *, call):
@@ -169,6 +177,10 @@ def _dtypes(values: Sequence[Any]) -> list[str]:
 
 def _results(formula: Formula, values: Sequence[Any]) -> tuple[jax.ShapeDtypeStruct, ...]:
     """Raises DtypeError for a dtype that JAX does not have as it is configured."""
+    for info, value in zip(formula.inputs, values):
+        if not all(isinstance(extent, int) for extent in value.shape):
+            raise ShapeError(f"input {info.name}: expected extents that are numbers, found {value.shape}; "
+                             "export the computation for each shape that it will have")
     shapes = formula._function.output_shapes([list(value.shape) for value in values])
     dtypes = formula._function.output_dtypes(_dtypes(values))
     for info, dtype in zip(formula.outputs, dtypes):
@@ -199,7 +211,7 @@ def _through_python(formula: Formula, seed: int, step: int, results: tuple[Any, 
 
 class _Handle(int):
     """The id of an XlaHandle, as an attribute of calls: it keeps the handle for as long as a traced computation has it.
-    What is compiled keeps the function itself."""
+    What is compiled keeps the function itself. It is the same in every process, for executables that were saved."""
 
     handle: Any
 
@@ -208,7 +220,7 @@ def _handle(formula: Formula, dtypes: Sequence[str]) -> _Handle:
     """One for each formula and dtypes, so that JAX finds what it has compiled for it."""
     key, known = tuple(dtypes), formula._handles
     if key not in known:
-        handle = _core.XlaHandle(formula._function, dtypes)
+        handle = _core.XlaHandle(formula._function, dtypes, formula._spelling)
         number = _Handle(handle.id)
         number.handle = handle
         known[key] = number

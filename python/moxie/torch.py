@@ -4,20 +4,22 @@ torch.compile and torch.vmap.
     layer = moxie.torch.Function(f)
     y = layer(x=x, w=w, c=c)       # tensors on the CPU; y.sum().backward() gives w.grad
 
-Calls are an autograd.Function; graphs of torch.compile hold them as the operator moxie::evaluate, which costs twice as
-much a call.
+Calls are an autograd.Function; graphs of torch.compile and torch.export hold them as the operator moxie::evaluate, which
+costs twice as much a call. Graphs outlive the process, in files and in caches, so that the operator takes the formula's
+text.
 """
 
 from __future__ import annotations
 
-import itertools
+import functools
+import json
 import weakref
 from typing import Any, Sequence
 
 import torch
 
 from . import interop
-from .formula import Formula
+from .formula import Formula, formula as parse
 
 __all__ = ["Function"]
 
@@ -33,10 +35,10 @@ class Function:
 
     def __init__(self, formula: Formula):
         self.formula = formula
-        self._handle = _handle_of(formula)
+        self._spelling = _spelling_of(formula)
 
     def __reduce__(self):
-        return Function, (self.formula,)  # a copy, and another process, have a handle of their own
+        return Function, (self.formula,)
 
     def __repr__(self) -> str:
         return f"moxie.torch.Function({self.formula!r})"
@@ -46,7 +48,7 @@ class Function:
         values = formula._match(args, tensors)
         step = _next_step(formula) if formula._is_random else 0
         if torch.compiler.is_compiling():
-            return formula._pack(torch.ops.moxie.evaluate(_as_tensors(formula, values), self._handle, formula._seed, step))
+            return formula._pack(torch.ops.moxie.evaluate(_as_tensors(formula, values), self._spelling, formula._seed, step))
         return formula._pack(evaluate(formula, values, formula._seed, step))
 
 
@@ -118,13 +120,14 @@ class _Transformed(_Evaluation):
         return tuple(evaluate(many, values, *random_state)), tuple(out_dims)
 
 
+_HALVES = (torch.bfloat16, torch.float16)
 # Whether a mode watches what is called, as traces (torch.func.linearize) and tensors without values do: it sees operators.
 _is_watched = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 0)
 
 
 def _values(formula: Formula, values: Sequence[torch.Tensor], seed: int, step: int) -> tuple[torch.Tensor, ...]:
     if _is_watched():
-        return tuple(torch.ops.moxie.evaluate(list(values), _handle_of(formula), seed, step))
+        return tuple(torch.ops.moxie.evaluate(list(values), _spelling_of(formula), seed, step))
     arrays = interop.all_as_numpy(formula.inputs, values, formula._dtype)
     return tuple(interop.as_torch(result) for result in formula._call(arrays, seed, step))
 
@@ -146,7 +149,10 @@ def _batch(formula: Formula, values: Sequence[torch.Tensor], dims: Sequence[int 
 
 
 def _as_tensors(formula: Formula, values: Sequence[Any]) -> list[torch.Tensor]:
-    """Numbers and lists become tensors of the dtype of the others."""
+    """Numbers and lists become tensors of the dtype of the others; under autocast, halves are what a formula takes."""
+    if torch.is_autocast_enabled("cpu"):
+        values = [value.float() if info.dtype == "float32" and getattr(value, "dtype", None) in _HALVES else value
+                  for info, value in zip(formula.inputs, values)]
     if all(isinstance(value, torch.Tensor) for value in values):
         return list(values)
     dtypes = [value.dtype for value in values if isinstance(value, torch.Tensor)]
@@ -159,46 +165,63 @@ def _as_tensors(formula: Formula, values: Sequence[Any]) -> list[torch.Tensor]:
 
 # ---- What graphs hold. ----
 
-_formulas: weakref.WeakValueDictionary[int, Formula] = weakref.WeakValueDictionary()
-_next_handle = itertools.count()
+_formulas: weakref.WeakValueDictionary[str, Formula] = weakref.WeakValueDictionary()
 
 
-def _handle_of(formula: Formula) -> int:
-    if "torch" not in formula._bridges:
-        formula._bridges["torch"] = next(_next_handle)
-        _formulas[formula._bridges["torch"]] = formula
-    return formula._bridges["torch"]
+def _spelling_of(formula: Formula) -> str:
+    _formulas.setdefault(formula._spelling, formula)
+    return formula._spelling
 
 
-def _formula(handle: Any) -> Formula:
-    """Graphs of dynamic shapes give handles as symbols."""
-    return _formulas[int(handle)]
+def _spelled(spelling: str) -> Formula:
+    known = _formulas.get(spelling)
+    return _read(spelling) if known is None else known
+
+
+@functools.lru_cache(maxsize=256)
+def _read(spelling: str) -> Formula:
+    """The formula of a graph that another process made, or that outlived it."""
+    name, text, dims, dtype, device = json.loads(spelling)
+    return parse(text, name=name, dims=dims, dtype=dtype, device=device)
 
 
 @torch.library.custom_op("moxie::evaluate", mutates_args=())
-def _evaluate(values: list[torch.Tensor], handle: int, seed: int, step: int) -> list[torch.Tensor]:
-    return list(_values(_formula(handle), values, seed, step))
+def _evaluate(values: list[torch.Tensor], formula: str, seed: int, step: int) -> list[torch.Tensor]:
+    return list(_values(_spelled(formula), values, seed, step))
 
 
 @_evaluate.register_fake
-def _(values, handle, seed, step):
-    formula = _formula(handle)
-    shapes = formula._function.output_shapes([[int(extent) for extent in value.shape] for value in values])
+def _(values, formula, seed, step):
+    formula = _spelled(formula)
+    shapes = _shapes(formula, [tuple(value.shape) for value in values])
     dtypes = formula._function.output_dtypes([str(value.dtype).removeprefix("torch.") for value in values])
     device = values[0].device if values else "cpu"
     return [torch.empty(shape, dtype=getattr(torch, dtype), device=device) for shape, dtype in zip(shapes, dtypes)]
 
 
+def _shapes(formula: Formula, shapes: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
+    """The shapes of outputs: in terms of symbols, where extents of dynamic dims are some."""
+    known = {"": 1} | {name: value for name, value, _ in formula._program.dims if value is not None} | formula._dims
+    for info, shape in zip(formula.inputs, shapes):
+        for name, extent in zip(info.shape, shape):
+            known.setdefault(name, extent if name in formula._dynamic_dims else int(extent))
+    outputs = formula._program.output_extents
+    needed = {name for axes in outputs for terms in axes for name, _ in terms}
+    if needed <= known.keys() and any(isinstance(extent, torch.SymInt) for extent in known.values()):
+        return [[sum(factor * known[name] for name, factor in terms) for terms in axes] for axes in outputs]
+    return formula._function.output_shapes([[int(extent) for extent in shape] for shape in shapes])
+
+
 def _keep(ctx, inputs, output):
-    values, ctx.handle, ctx.seed, ctx.step = inputs
+    values, ctx.spelling, ctx.seed, ctx.step = inputs
     ctx.set_materialize_grads(False)
     ctx.save_for_backward(*values)
 
 
 def _backward(ctx, cotangents):
     needed = ctx.needs_input_grad[0]
-    gradient, weights = _gradient(_formula(ctx.handle), cotangents, needed)
-    found = iter(torch.ops.moxie.evaluate([*ctx.saved_tensors, *weights], _handle_of(gradient), ctx.seed, ctx.step)
+    gradient, weights = _gradient(_spelled(ctx.spelling), cotangents, needed)
+    found = iter(torch.ops.moxie.evaluate([*ctx.saved_tensors, *weights], _spelling_of(gradient), ctx.seed, ctx.step)
                  if gradient else ())
     return [next(found, None) if is_needed else None for is_needed in needed], None, None, None
 
@@ -207,6 +230,6 @@ _evaluate.register_autograd(_backward, setup_context=_keep)
 
 
 @_evaluate.register_vmap
-def _(_info, in_dims, values, handle, seed, step):
-    many, values, out_dims = _batch(_formula(handle), values, in_dims[0])
-    return torch.ops.moxie.evaluate(values, _handle_of(many), seed, step), out_dims
+def _(_info, in_dims, values, formula, seed, step):
+    many, values, out_dims = _batch(_spelled(formula), values, in_dims[0])
+    return torch.ops.moxie.evaluate(values, _spelling_of(many), seed, step), out_dims

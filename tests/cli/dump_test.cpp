@@ -105,6 +105,7 @@ TEST_CASE("a dump that is damaged or no dump is refused, naming the part") {
   CHECK(std::filesystem::exists(shop.path("other") / "precious"));
   CHECK(shop.moxie(with(kDump, {"-o", "/proc/nowhere", "--stage", "ir"})).code == 1);
   CHECK(contains(shop.moxie(with(kDump, {"--kernel", "("})).err, "'(' is no regular expression"));
+  CHECK(contains(shop.moxie(with(kDump, {"--kernel", "zzz"})).err, "there is no kernel with such a name"));
   CHECK(shop.moxie(with(kDump, {"--gpu", "Voodoo2"})).code == 2);
 }
 

@@ -241,6 +241,12 @@ TEST_CASE("malformed text") {
                           {"1:11", "\n  let y = 1 \u2212 2\n            ^", "the minus of a keyboard"});
   check_fails<ParseError>("let y = 1 \u2264 2", {"unexpected character `\u2264`", "write `<=`"});
   check_fails<ParseError>("let y = 1_000", {"numbers are written without `_`"});
+  check_fails<ParseError>("input n\nlet y = where(n = 2, 1, 0)",
+                          {"2:17", "but found `=`", "a comparison is written `==`"});
+  check_fails<ParseError>("// a note\nlet y = 1", {"1:1", "a comment starts with `#`"});
+  check_fails<ParseError>("let y = 1\n  + 2", {"2:3", "inside brackets, a statement goes on in the next line"});
+  check_fails<TypeError>("let y = where(true, 1, 0)", {"`true` is not declared", "conditions are comparisons"});
+  check_fails<TypeError>("let y = 2*PI", {"`PI` is not declared", "write pi"});
   check_fails<ParseError>("let y = 1 < 2 < 3", {"1:15", "comparisons do not chain", "a < b and b < c"});
   check_fails<ParseError>("let y = ", {"an expression expected, but found the end of the line"});
   check_fails<ParseError>("let y = 2 + * 3", {"an expression expected, but found `*`"});

@@ -53,6 +53,37 @@ class Errors(unittest.TestCase):
             moxie.formula("\0")
         self.assertTrue(issubclass(moxie.FormulaError, ValueError))
 
+    def test_what_is_no_formula_and_no_number(self):
+        with self.raises(moxie.InputError, "found the name of a file; moxie.load('density.mox') reads it"):
+            moxie.formula("density.mox")
+        with self.raises(moxie.InputError, "expected the text of a formula, found NoneType"):
+            moxie.formula(None)
+        with self.raises(moxie.FormulaError, "the formula has no output"):
+            moxie.formula("")
+        for seed in (-1, 2**64, 1.5):
+            with self.raises(moxie.InputError, "seed: expected a"):
+                moxie.formula(bumps.TEXT, seed=seed)
+        with self.raises(moxie.InputError, "step: expected a number"):
+            self.formula.random_state(step=-5)
+        with self.raises(moxie.InputError, "dim R: expected a whole number, found 5.7"):
+            moxie.formula(bumps.TEXT, dims={"R": 5.7})
+
+    def test_derivatives_of_nothing(self):
+        with self.raises(moxie.InputError, "at least one output"):
+            self.formula.grad([], wrt="w")
+        with self.raises(moxie.InputError, "at least one input"):
+            self.formula.jvp("y", wrt=[])
+        with self.raises(moxie.InputError, "at least one input"):
+            self.formula.batched([])
+        with self.raises(moxie.InputError, "expected 2 tangents (x, w), found 3"):
+            self.formula.jvp("y", wrt=["x", "w"])(**self.arrays, tangents=[self.arrays[name] for name in "xwc"])
+
+    def test_lists_for_integers(self):
+        f = moxie.formula("dim N\nindex n:N\ninput x[N], at[N]: i32\noutput y[n] = x[at[n]]\n")
+        self.assertEqual(f(x=[1.0, 2.0], at=[1, 0]).tolist(), [2, 1])
+        with self.raises(moxie.DtypeError, "input at: expected whole numbers (int32), found float64"):
+            f(x=[1.0, 2.0], at=[0, 0.5])
+
     def test_names(self):
         with self.raises(moxie.InputError, "missing inputs: c[R]"):
             self.formula(x=self.arrays["x"], w=self.arrays["w"])

@@ -102,11 +102,26 @@ class Calls(unittest.TestCase):
             path = pathlib.Path(folder) / "bumps.mox"
             path.write_text(bumps.TEXT)
             f = moxie.load(path)
+            parts = pathlib.Path(folder) / "parts"
+            parts.mkdir()
+            (parts / "square.mox").write_text("def square(v) = v^2\n")
+            path.write_text('dim N\nindex n:N\ninput x[N]\ninclude "square.mox"\noutput y[n] = square(x[n])\n')
+            squares = moxie.load(path, include=[parts])
+            with self.assertRaisesRegex(moxie.FormulaError, "square.mox"):
+                moxie.load(path)
+            with self.assertRaises(FileNotFoundError):
+                moxie.load(path.with_name("none.mox"))
+        self.assertEqual(squares(np.array([3.0])).tolist(), [9])
         self.assertEqual(f.name, "bumps")
         self.assertEqual([info.name for info in f.inputs], ["x", "w", "c"])
         self.assertEqual(f.inputs[0].shape, ("S",))
         self.assertIn("gpn.response_mean", moxie.ops())
         self.assertEqual(moxie.op("gpn.response_mean").name, "gpn.response_mean")
+
+    def test_several_results_are_pickled(self):
+        f = moxie.formula("dim N\nindex n:N\ninput x[N]\noutput y[n] = 2*x[n]\noutput z = sum[n](x[n])\n")
+        results = pickle.loads(pickle.dumps(f(x=np.ones(3))))
+        self.assertEqual((results.y.tolist(), results.z.tolist()), ([2, 2, 2], 3))
 
     def test_formulas_are_pickled(self):
         f = moxie.formula(bumps.TEXT, name="bumps", dtype="float32", seed=4)

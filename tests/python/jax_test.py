@@ -153,6 +153,21 @@ class Bridge(unittest.TestCase):
             np.testing.assert_array_equal(f(x), expected)
             np.testing.assert_array_equal(jax.jit(lambda x: f(x))(x), expected)
 
+    def test_meshes(self):
+        mesh = jax.sharding.Mesh(jax.devices()[:1], ("d",))
+        x, w, c = self.arrays.values()
+        rows, whole = jax.sharding.PartitionSpec("d"), jax.sharding.PartitionSpec()
+        if not hasattr(jax, "shard_map"):
+            self.skipTest("jax has no shard_map")
+
+        def slope(function, **options):
+            parts = jax.shard_map(function, mesh=mesh, in_specs=(rows, whole, whole), out_specs=rows, **options)
+            return jax.grad(lambda w: jnp.sum(parts(x, w, c) ** 2))(w)
+
+        self.check(slope(lambda *v: self.function(*v), check_vma=False), slope(reference))
+        with self.assertRaisesRegex(moxie.InputError, "check_vma=False"):
+            slope(lambda *v: self.function(*v))
+
     def test_loops(self):
         x, w, c = self.arrays.values()
 
@@ -220,7 +235,7 @@ class Target(unittest.TestCase):
     def test_errors(self):
         self.assertTrue(moxie.jax._is_known_to_xla())
         formula = moxie.formula(bumps.TEXT)
-        handle = moxie._core.XlaHandle(formula._function, ["float32"] * 3)
+        handle = moxie._core.XlaHandle(formula._function, ["float32"] * 3, "the bumps")
         x, w, c = (jnp.asarray(value) for value in bumps.inputs(dtype=np.float32).values())
         np.testing.assert_allclose(self.call(handle.id, x, w, c), reference(x, w, c), rtol=2e-5, atol=1e-5)
         for message, given in (
@@ -233,7 +248,13 @@ class Target(unittest.TestCase):
             with self.subTest(message), self.assertRaisesRegex(jax.errors.JaxRuntimeError, message):
                 given()
         number = handle.id
+        same = moxie._core.XlaHandle(formula._function, ["float32"] * 3, "the bumps")
+        other = moxie._core.XlaHandle(formula._function, ["float32"] * 3, "another spelling")
+        self.assertEqual(same.id, number)
+        self.assertNotEqual(other.id, number)
         del handle
+        np.testing.assert_allclose(self.call(number, x, w, c), reference(x, w, c), rtol=2e-5, atol=1e-5)
+        del same
         with self.assertRaisesRegex(jax.errors.JaxRuntimeError, "there is no formula with the handle"):
             self.call(number, jnp.ones(9), w, c, shape=(9,))
 

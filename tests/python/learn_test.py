@@ -2,8 +2,10 @@
 import os
 import pickle
 import signal
+import tempfile
 import threading
 import unittest
+import unittest.mock
 
 import moxie
 import numpy as np
@@ -57,6 +59,49 @@ class Estimators(unittest.TestCase):
         model = moxie.train("mlp", X, classes, layers=[20], epochs=40, batch=32)
         self.assertGreater(model.score(X, classes), 0.95)
 
+    def test_a_model_of_ones_own_is_a_file_or_a_text(self):
+        X, y = rows(60)
+        text = ("dim S dynamic, I\nindex s:S, i:I\ninput x[S,I], target[S]\nparameter w[I] init zeros, b init zeros\n"
+                "predict mean[s] = sum[i](w[i]*x[s,i]) + b\nloss error = sum[s]((target[s] - mean[s])^2)/S\n")
+        model = moxie.train(text, X, X[:, 0] + 2, epochs=60, rate=0.1, random_state=1)
+        self.assertGreater(model.score(X, X[:, 0] + 2), 0.9)
+        self.assertEqual(model.score(X, y[:, None]), model.score(X, y))
+        with self.assertRaisesRegex(moxie.ShapeError, r"y has the shape \[60, 2\], but predictions have \[60\]"):
+            model.score(X, np.stack([y, y], axis=1))
+
+    def test_classes_have_weights_by_their_names(self):
+        X, _ = rows(200)
+        y = np.where(X[:, 0] + X[:, 1] > 0, "yes", "no")
+        y[::3] = "yes"  # the classes overlap
+        shares = []
+        for weights in (None, {"no": 5}, "no=5", "balanced"):
+            model = moxie.train("mlp", X, y, class_weight=weights, **SETTINGS)
+            shares.append((model.predict(X) == "no").mean())
+        self.assertGreater(shares[1], shares[0])
+        self.assertEqual(shares[1], shares[2])
+        with self.assertRaisesRegex(moxie.InputError, "there is no class maybe; there are: no, yes"):
+            moxie.train("mlp", X, y, class_weight={"maybe": 2}, **SETTINGS)
+
+    def test_columns_have_the_names_that_were_trained_with(self):
+        class Table(np.ndarray):  # as pandas' tables are: an array with names
+            columns = ("a", "b")
+
+        X, y = rows(60)
+        model = moxie.train("mlp", X.view(Table), y, **{**SETTINGS, "epochs": 1})
+        self.assertEqual(list(model.feature_names_in_), ["a", "b"])
+        model.predict(X.view(Table))
+        model.predict(X)
+        other = X.view(Table)
+        other.columns = ("b", "a")
+        with self.assertRaisesRegex(moxie.ShapeError, "X has the columns b, a; trained with, in this order: a, b"):
+            model.predict(other)
+
+    def test_a_command_may_say_much(self):
+        X, y = rows(60)
+        with tempfile.TemporaryDirectory() as cache, unittest.mock.patch.dict(
+                os.environ, MOXIE_LOG="runtime:debug,cache:debug,codegen:debug", MOXIE_CACHE_DIR=cache):
+            moxie.train("gpn", X, y, **{**SETTINGS, "epochs": 1})
+
     def test_fitted_models_are_pickled(self):
         X, y = rows(60)
         model = moxie.train("gpn", X, y, **{**SETTINGS, "epochs": 2})
@@ -99,8 +144,13 @@ class Estimators(unittest.TestCase):
             moxie.train("gpn", X, np.zeros(40, int), layers=[3])
         with self.assertRaisesRegex(moxie.InputError, "expected task"):
             moxie.train("gpn", X, y, task="rank")
-        with self.assertRaisesRegex(Exception, "call fit first"):
-            learn.Regressor().predict(X)
+        for estimator in (learn.Regressor(), learn.Classifier("mlp")):
+            with self.assertRaisesRegex(Exception, "call fit first"):
+                estimator.predict(X)
+        with self.assertRaisesRegex(moxie.InputError, "X.real"):
+            moxie.train("gpn", X + 1j, y, layers=[3])
+        with self.assertRaisesRegex(moxie.InputError, "expected classes"):
+            learn.Classifier("mlp").fit(X, y)
         model = moxie.train("gpn", X, y, **{**SETTINGS, "epochs": 1})
         with self.assertRaisesRegex(moxie.ShapeError, "X has 1 columns, but 2 were trained with"):
             model.predict(X[:, :1])

@@ -1,6 +1,11 @@
 """Formulas under torch.autograd."""
 import copy
+import io
+import os
 import pickle
+import subprocess
+import sys
+import tempfile
 import unittest
 
 import bumps
@@ -118,13 +123,76 @@ class Bridge(unittest.TestCase):
     def test_copies_are_functions_of_their_own(self):
         given = tensors()
         for other in (copy.deepcopy(self.layer), pickle.loads(pickle.dumps(self.layer))):
-            self.assertNotEqual(other._handle, self.layer._handle)
+            self.assertIsNot(other.formula, self.layer.formula)
             compiled = torch.compile(lambda x, w, c, f=other: f(x=x, w=w, c=c), fullgraph=True, backend="aot_eager")
             torch.testing.assert_close(compiled(**given), reference(**given))
 
+    def test_graphs_of_another_process_have_their_own_formulas(self):
+        script = """if True:
+            import sys, torch, moxie, moxie.torch
+
+            def layer(value):
+                return moxie.torch.Function(moxie.formula(f"dim S dynamic\\nindex s:S\\ninput x[S], w\\noutput y[s] = {value}\\n"))
+
+            square, cube = layer("w*x[s]^2"), layer("w*x[s]^3")
+
+            def slope(function, count):
+                torch._dynamo.reset()
+                x = torch.ones(count, requires_grad=True)
+                torch.compile(lambda x, w: function(x=x, w=w), backend="inductor")(x, torch.tensor(2.0)).sum().backward()
+                return x.grad.tolist()
+
+            if sys.argv[1] == "again":
+                assert slope(cube, 5) == [6.0] * 5
+            assert slope(square, 3) == [4.0] * 3
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            paths = os.pathsep.join(path for path in sys.path if path)
+            environment = os.environ | {"TORCHINDUCTOR_CACHE_DIR": folder, "PYTHONPATH": paths}
+            for turn in ("first", "again"):
+                subprocess.run([sys.executable, "-c", script, turn], env=environment, check=True)
+
+    def test_exported_graphs_hold_the_formula_and_dynamic_dims(self):
+        layer = self.layer
+
+        class Model(torch.nn.Module):
+            def forward(self, x, w, c):
+                return layer(x=x, w=w, c=c)
+
+        given = tensors()
+        rows = torch.export.Dim("rows", min=2)
+        exported = torch.export.export(Model(), tuple(given.values()), dynamic_shapes=({0: rows}, None, None))
+        file = io.BytesIO()
+        torch.export.save(exported, file)
+        file.seek(0)
+        longer = torch.linspace(-1, 1, 11, dtype=torch.float64)
+        torch.testing.assert_close(torch.export.load(file).module()(longer, given["w"], given["c"]),
+                                   reference(longer, given["w"], given["c"]))
+        self.assertIs(moxie.torch._read(layer._spelling), moxie.torch._read(layer._spelling))
+        torch.testing.assert_close(moxie.torch._read(layer._spelling)(**given), reference(**given))
+
+    def test_extents_of_dynamic_dims_do_not_compile_again(self):
+        given, compilations = tensors(), []
+
+        def counting(graph, _):
+            compilations.append(graph)
+            return graph.forward
+
+        compiled = torch.compile(lambda x, w, c: self.layer(x=x, w=w, c=c), fullgraph=True, backend=counting)
+        for count in range(2, 14):
+            x = torch.linspace(-1, 1, count, dtype=torch.float64)
+            torch.testing.assert_close(compiled(x, given["w"], given["c"]), reference(x, given["w"], given["c"]))
+        self.assertLessEqual(len(compilations), 2)
+
+    def test_autocast(self):
+        given = tensors(torch.float32)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = self.layer(**{**given, "w": given["w"].bfloat16()})
+        torch.testing.assert_close(y, reference(given["x"], given["w"].bfloat16().float(), given["c"]))
+
     def test_the_operator_follows_the_rules_of_torch(self):
         values = list(tensors(w=True).values())
-        torch.library.opcheck(torch.ops.moxie.evaluate, (values, self.layer._handle, 0, 0))
+        torch.library.opcheck(torch.ops.moxie.evaluate, (values, self.layer._spelling, 0, 0))
 
     def test_a_module_trains(self):
         layer = self.layer

@@ -4,7 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/diff/differentiate.h"
+#include "compiler/ir/functions.h"
 #include "compiler/ir/program.h"
+#include "compiler/rewrite/passes.h"
 #include "tests/devices.h"
 
 using namespace moxie;
@@ -39,6 +42,64 @@ TEST_CASE("powers by literals have the values of pow, special ones included") {
                         device->name() << ": " << x << "^" << exponent << " = " << y[n] << ", not " << wanted);
         }
       }
+    }
+  }
+}
+
+TEST_CASE("powers by an index of a short range are products, with the values and derivatives of pow") {
+  const char* const text = R"(
+    dim N, A
+    index n:N, a:A
+    input x[N], c[A], m[N]
+    output y[n] = sum[a](c[a]*x[n]^a)
+    output z[a] = sum[n](m[n]*x[n]^(a-1))
+    output w[n,a] = x[n]^(5-a)
+  )";
+  constexpr std::size_t kCount = 101;
+  const DimValues dims = {{"N", kCount}, {"A", 6}};
+  std::vector<double> x(kCount), m(kCount, 1);
+  for (std::size_t n = 0; n < kCount; ++n) x[n] = -1.5 + static_cast<double>(n) / 32;  // 0 is one of them
+  const std::size_t zero = 48;
+  REQUIRE(x[zero] == 0);
+  m[zero] = 0;  // 0^-1 is no number to sum up
+  const TensorValues inputs = {
+      {"x", x}, {"c", {3, -2, 0.5, 1, -1, 0.25}}, {"m", m}, {"cot.y", std::vector<double>(kCount, 1)}};
+  const std::vector<double>& c = inputs.at("c");
+  const Program specialised = specialise(parse(text), dims);
+  const auto is_general = [](const Expr& e) { return is_call(e, "pow") && e->args[1]->kind != NodeKind::Constant; };
+  for (const Program& program : {optimise(specialised), optimise(differentiate(specialised, {"y"}, {"x"}))}) {
+    for (const Definition& definition : program.definitions)
+      visit(definition.body, [&](const Expr& e) { CHECK_FALSE(is_general(e)); });
+  }
+  for (const DType dtype : {DType::f64, DType::f32}) {
+    Program program = with_dtype(parse(text), dtype);
+    program.definitions.erase(program.definitions.begin() + 1);
+    program = differentiate(program, {"y"}, {"x"});
+    for (const auto& device : test::test_devices()) {
+      CAPTURE(device->name());
+      const double tolerance = dtype == DType::f64 ? 1e-13 : 1e-5;
+      const TensorValues found = test::run_on(device, program, dims, inputs);
+      for (std::size_t n = 0; n < kCount; ++n) {
+        double y = 0, slope = 0;
+        for (std::size_t a = 0; a < c.size(); ++a) {
+          y += c[a] * std::pow(x[n], a);
+          if (a > 0) slope += c[a] * static_cast<double>(a) * std::pow(x[n], a - 1);
+          CHECK(is_near(found.at("w")[n * c.size() + a], std::pow(x[n], 5 - static_cast<int>(a)), tolerance));
+        }
+        CHECK(found.at("y")[n] == doctest::Approx(y).epsilon(tolerance));
+        CHECK(found.at("grad.x")[n] == doctest::Approx(slope).epsilon(tolerance));
+      }
+    }
+  }
+  for (const auto& device : test::test_devices()) {
+    std::vector<double> positive = x;
+    positive[zero] = 1;
+    const std::vector<double> z =
+        test::run_on(device, with_dtype(parse(text), DType::f64), dims, {{"x", positive}, {"c", c}, {"m", m}}).at("z");
+    for (std::size_t a = 0; a < c.size(); ++a) {
+      double wanted = 0;
+      for (std::size_t n = 0; n < kCount; ++n) wanted += m[n] * std::pow(positive[n], static_cast<int>(a) - 1);
+      CHECK(z[a] == doctest::Approx(wanted).epsilon(1e-12));
     }
   }
 }

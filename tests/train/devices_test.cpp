@@ -16,7 +16,8 @@ std::map<std::string, std::vector<double>> trained(const std::string& model, con
   TrainConfig config = tiny::config(model);
   config.epochs = 1;
   const RunFolder folder = RunFolder::create(scratch / "run", config, "");
-  TrainingRun(config, tiny::dataset(), device).train(tiny::saved_to(folder));
+  const Dataset data = tiny::dataset();
+  TrainingRun(config, data, device).train(tiny::saved_to(folder));
   std::map<std::string, std::vector<double>> parameters;
   for (const auto& [name, tensor] : load_model(folder.model_file()).parameters) parameters[name] = to_doubles(tensor);
   return parameters;

@@ -1,12 +1,14 @@
 // Whole runs on tiny data.
 #include <doctest/doctest.h>
 
+#include <fstream>
 #include <functional>
-
 #include <limits>
 
 #include "compiler/support/error.h"
 #include "data/file.h"
+#include "data/loaders.h"
+#include "learn/chosen_rows.h"
 #include "tests/train/tiny.h"
 
 namespace {
@@ -56,6 +58,34 @@ TEST_CASE("a resumed run gives the same bits") {
   TrainConfig gpn = tiny::config("gpn");
   gpn.epochs = 2;
   check_resume(gpn, 5);
+}
+
+TEST_CASE("a run goes on with the rows that it began with, and its test rows are known while those are the same") {
+  const tiny::Scratch scratch;
+  TrainConfig config = tiny::config("mlp");
+  std::string rows = "a,b,y\n";
+  for (int row = 0; row < 40; ++row) rows += fmt::format("{},{},{}\n", row % 7, row % 5, row % 3);
+  const std::filesystem::path file = scratch / "t.csv";
+  config.data = "csv:" + file.string();
+  config.targets = {"y"};
+  config.task = "regress";
+  const auto write = [&](const std::string& text) { std::ofstream(file) << text; };
+  const auto load = [&] { return load_dataset(config.data, load_options(config)); };
+  write(rows);
+  const Dataset before = load();
+  const RunFolder folder = RunFolder::create(scratch / "run", config, "");
+  tiny::run(config, before).train(tiny::saved_to(folder, after(3)));
+  const SavedModel model = load_model(folder.model_file());
+  CHECK(choose_rows({config.data, "", "test"}, model, "run").samples.rows() == before.test.rows());
+
+  write(rows + "3,3,3\n");
+  const Dataset more = load();
+  TrainingRun run = tiny::run(config, more);
+  CHECK_THROWS_WITH_AS(run.resume(folder.read_checkpoint()), doctest::Contains("are not those that the run began with"),
+                       DataError);
+  CHECK_THROWS_WITH_AS(choose_rows({config.data, "", "test"}, model, "run"),
+                       doctest::Contains("t.csv has changed since run was trained on it"), UsageError);
+  CHECK(choose_rows({config.data, "", "all"}, model, "run").samples.rows() == 41);
 }
 
 TEST_CASE("training that begins with the means resumes, and its model has the whole likelihood") {

@@ -98,7 +98,11 @@ DumpInput load(const DumpCommand& command, bool is_short) {
   options.no_gpu_code = is_short ? "nobody asked for it" : why_no_gpu_code(command);
   if (is_short) options.stages = {"ir"};
   if (is_short && source.device.empty()) source.device = "cpu";
-  return load_dump_input(source, options);
+  DumpInput input = load_dump_input(source, options);
+  if (!options.kernels.empty() && input.dump.kernels.empty())
+    throw UsageError(fmt::format("--kernel {}: there is no kernel with such a name; `moxie dump {}` shows them",
+                                 options.kernels, source.program.source));
+  return input;
 }
 
 const Compilation& needs_run(const DumpInput& input, std::string_view option) {
