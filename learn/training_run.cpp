@@ -174,9 +174,12 @@ void TrainingRun::handle_failure(const std::string& what, const TrainingCallback
   ++state_.skipped;
   if (config_.on_nan == "skip" && ++skipped_in_a_row_ < kMostSkipped) return;
   save(callbacks);
+  const bool is_first = trainer_.position().step <= 1;
   throw DeviceError(
-      fmt::format("step {}: {}. The parameters from before this step are saved. Try a smaller --rate, or --on-nan skip",
-                  trainer_.position().step, what));
+      fmt::format("step {}: {}. The parameters from before this step are saved. {}", trainer_.position().step, what,
+                  is_first ? "It is the first one: look at the values that parameters start from, and at the data, or "
+                             "try --on-nan skip"
+                           : "Try a smaller --rate, or --on-nan skip"));
 }
 
 /// Takes the step back and says what was not finite first.

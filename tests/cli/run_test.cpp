@@ -72,6 +72,12 @@ TEST_CASE("run reads and writes files of NumPy, and keeps the file that it reads
   check_failure(shop.moxie({"run", "f.mox", "--in", "in.npz", "--out", "f.mox"}), 2, "--out f.mox: the command reads");
   check_failure(shop.moxie({"run", "f.mox", "--in", "in.npz", "--out", "y.csv"}), 2, "FILE.safetensors or FILE.npz");
   CHECK(parse_npz(read_file(shop.path("in.npz")), "in.npz") == arrays);
+  shop.write("x.npy", "\x93NUMPY\1");
+  check_failure(shop.moxie({"run", "f.mox", "--in", "x.npy", "--out", "y.npz"}), 1, "one array without a name");
+  shop.write("none.npz", std::string("PK\5\6") + std::string(18, '\0'));
+  check_failure(shop.moxie({"run", "f.mox", "--in", "none.npz", "--out", "y.npz"}), 1, "holds no arrays");
+  shop.write("text.npz", "x = 1");
+  check_failure(shop.moxie({"run", "f.mox", "--in", "text.npz", "--out", "y.npz"}), 1, "is no .npz file");
 }
 
 TEST_CASE("run takes no number that the input's dtype does not hold") {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "compiler/support/error.h"
 #include "data/file.h"
 #include "data/npy.h"
 #include "runtime/atomic_file.h"
@@ -17,13 +18,13 @@ namespace moxie {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::string_view kZipMark = "PK\3\4";
+constexpr std::string_view kZipMark = "PK\3\4", kEmptyZipMark = "PK\5\6", kNpyMark = "\x93NUMPY";
 
-bool is_zip(const fs::path& path) {
-  std::array<char, kZipMark.size()> first{};
+bool starts_with(const fs::path& path, std::string_view mark) {
+  std::string first(mark.size(), '\0');
   std::ifstream file(path, std::ios::binary);
-  file.read(first.data(), first.size());
-  return file && std::string_view(first.data(), first.size()) == kZipMark;
+  file.read(first.data(), static_cast<std::streamsize>(first.size()));
+  return file && first == mark;
 }
 
 /// Integers of 32 bits and more need a double, any other number of NumPy's fits a single.
@@ -84,7 +85,15 @@ bool is_npz_name(const fs::path& path) { return path.extension() == ".npz"; }
 }  // namespace
 
 TensorFile read_tensor_file(const fs::path& path) {
-  if (!is_zip(path)) return read_safetensors(path);
+  if (starts_with(path, kNpyMark))
+    throw DataError(
+        fmt::format("{}: is a .npy file, one array without a name; numpy.savez(\"FILE.npz\", x=x) writes it "
+                    "as the input x",
+                    path.string()));
+  if (is_npz_name(path) && !starts_with(path, kZipMark) && !starts_with(path, kEmptyZipMark) && fs::exists(path))
+    throw DataError(fmt::format("{}: is no .npz file, though its name says so", path.string()));
+  if (starts_with(path, kEmptyZipMark)) throw DataError(fmt::format("{}: holds no arrays", path.string()));
+  if (!starts_with(path, kZipMark)) return read_safetensors(path);
   TensorFile file;
   for (const auto& [name, array] : parse_npz(read_whole_file(path), path.string()))
     file.tensors.emplace(name, tensor_of(array));
