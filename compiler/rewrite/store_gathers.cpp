@@ -28,7 +28,7 @@ bool is_selected(const Expr& expr) {
   return element->kind == NodeKind::Access && element->gathers;
 }
 
-/// The indices of the rows, in the order in which the access has them, and the ranges that they have in the scope.
+/// The scope without indices that the row does not depend on; those of the access come first, in its order.
 Scope rows_of(const Expr& row, const Scope& scope) {
   const Expr& access = is_call(row, "where") ? row->args[1] : row;
   std::vector<Symbol> symbols;
@@ -41,8 +41,11 @@ Scope rows_of(const Expr& row, const Scope& scope) {
     }
   };
   std::ranges::for_each(access->subscripts, take);
-  Scope result;
-  result.dtype = scope.dtype;
+  for (const Symbol symbol : open_symbols_of(row, scope)) {
+    if (!is_among(symbols, symbol)) symbols.push_back(symbol);
+  }
+  Scope result = scope;
+  result.open.clear();
   for (const Symbol symbol : symbols) result = result.with(symbol, *scope.find(symbol));
   return result;
 }
@@ -183,14 +186,10 @@ class SelectedRows {
     return targets;
   }
 
-  /// The indices that the expression depends on, without the conditions around it.
-  static Scope alone(const Expr& expr, const Scope& scope) {
-    Scope result;
-    result.dtype = scope.dtype;
-    for (const auto& [symbol, range] : scope.open) {
-      if (expr->depends_on(symbol)) result = result.with(symbol, range);
-    }
-    return result;
+  /// The scope without indices that the expression does not depend on.
+  static Scope alone(const Expr& expr, Scope scope) {
+    std::erase_if(scope.open, [&](const auto& entry) { return !expr->depends_on(entry.first); });
+    return scope;
   }
 
   static double iterations_of(const Scope& scope) {

@@ -500,6 +500,35 @@ TEST_CASE("large products of rows by value are products of tensors, and go where
   }
 }
 
+TEST_CASE("rows by value are stored only where no condition around their product is needed to read them") {
+  const char* const text = R"(
+    dim B, C, N, D, Q
+    index b:B, c:C, n:N, i:D, q:Q
+    input H[Q,D], W[D,N], h[B]: i32 >= 0, valid[B]: i32 >= 0
+    output y[b,n] = where(valid[b] == 1, sum[i](H[h[b],i]*W[i,n]), 0)
+    output z[b,c,n] = sum[i](where(c >= b, H[h[b],i], 0)*W[i,n])
+    output g[q,n] = where(n >= 1, sum[b,i](where(h[b] == q, H[q,i]*W[i,n-1]*valid[b], 0)), 0)
+  )";
+  const DimValues dims = {{"B", 64}, {"C", 3}, {"N", 70}, {"D", 480}, {"Q", 7}};
+  const Program program = with_dtype(parse(text), DType::f64);
+  TensorValues inputs = test::wave_inputs(program, dims);
+  for (std::size_t b = 0; b < 64; ++b) {
+    inputs.at("valid")[b] = static_cast<double>(b % 3 != 0);
+    inputs.at("h")[b] = static_cast<double>(b * 3 % 7);
+  }
+  const TensorValues expected = evaluate(program, dims, inputs);
+  Program first = program;
+  first.definitions.resize(1);
+  TensorValues astray = inputs;
+  for (std::size_t b = 0; b < 64; b += 3) astray.at("h")[b] = 1e9;
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    const TensorValues found = test::run_on(device, program, dims, inputs);
+    for (const char* name : {"y", "z", "g"}) check_close(found.at(name), expected.at(name), 1e-11);
+    check_close(test::run_on(device, first, dims, astray).at("y"), expected.at("y"), 1e-11);
+  }
+}
+
 TEST_CASE("a row that a value selects among few is read, and not looked for") {
   const char* const text =
       "dim E, R, D, O\nindex e:E, r:R, d:D, o:O\ninput x[E,D], c[R,D,O], rel[E]: i32 >= 0\n"
