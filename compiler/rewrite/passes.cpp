@@ -115,6 +115,8 @@ std::span<const Pass> passes() {
            "products for all pairs of positions take the place of prefix sums for all pairs of features, where these "
            "take longer",
            multiply_prefixes},
+      Pass{"sum-before-scatters", "large sums of products go where values say, and not each of their terms",
+           sum_before_scatters},
       Pass{"split-reductions", "sums over long ranges become definitions of their own", split_reductions},
       Pass{"normalise", "sums of products in normal form; sums over products factored", normalise_bodies},
       Pass{"split-reductions", "sums over long ranges become definitions of their own", split_reductions},
@@ -129,9 +131,7 @@ std::span<const Pass> passes() {
       Pass{"split-ordered-sums",
            "sums over the elements that compare below another one become definitions whose keys are sorted",
            split_ordered_sums},
-      Pass{"store-gathers",
-           "large products whose rows values select read them from a tensor of their own, and send sums where values "
-           "say",
+      Pass{"store-gathers", "large products whose rows values select read them from a tensor of their own",
            store_gathers},
       Pass{"order-contractions",
            "sums of products of several tensors are computed two factors at a time, as is cheapest",

@@ -31,24 +31,25 @@ using PassObserver = std::function<void(const Pass&, const Program& result)>;
 Program optimise(const Program& program, const PassObserver& observe = {}, std::span<const std::string> without = {});
 
 // One file each, and lift_linear_algebra() of compiler/diff:
-Program accurate_sums(const Program& program);       // in accurate precision, sums in single are added up in double
-Program narrow_positions(const Program& program);    // positions that singles hold are searched for in single
-Program drop_slopes(const Program& program);         // what only derivatives heed is gone once they are taken
-Program unroll_scans(const Program& program);        // short recurrences of single elements become straight-line code
-Program reuse_inverses(const Program& program);      // solves with one matrix for many right-hand sides invert it once
-Program factor_matrices(const Program& program);     // large matrices are factored once for all that is asked of them
-Program store_gathers(const Program& program);       // rows by value, and sums that go where values say, are stored
-Program store_matrices(const Program& program);      // what libraries read becomes definitions of its own
-Program bound_axes(const Program& program);          // conditions around bodies become ranges of axes
-Program bound_reductions(const Program& program);    // conditions become bounds of the reductions that they part
-Program split_holes(const Program& program);         // sums that leave one element out are sums before and after it
-Program bound_products(const Program& program);      // the same of conditions inside of products and functions
-Program solve_conditions(const Program& program);    // sums lose the indices that a condition gives
-Program expand_logsumexp(const Program& program);    // shifted by the maximum
-Program normalise_bodies(const Program& program);    // sums of products in normal form, sums over products factored
-Program inline_proved(const Program& program);       // as inline_definitions, but what is declared and not shown stays
-Program inline_definitions(const Program& program);  // element-wise definitions go into the bodies that use them
-Program multiply_powers(const Program& program);     // x^a, where `a` is an index of a short range, as a product
+Program accurate_sums(const Program& program);        // in accurate precision, sums in single are added up in double
+Program narrow_positions(const Program& program);     // positions that singles hold are searched for in single
+Program drop_slopes(const Program& program);          // what only derivatives heed is gone once they are taken
+Program unroll_scans(const Program& program);         // short recurrences of single elements become straight-line code
+Program reuse_inverses(const Program& program);       // solves with one matrix for many right-hand sides invert it once
+Program factor_matrices(const Program& program);      // large matrices are factored once for all that is asked of them
+Program sum_before_scatters(const Program& program);  // sums go where values say, not each of their terms
+Program store_gathers(const Program& program);        // rows that values select in large products are stored
+Program store_matrices(const Program& program);       // what libraries read becomes definitions of its own
+Program bound_axes(const Program& program);           // conditions around bodies become ranges of axes
+Program bound_reductions(const Program& program);     // conditions become bounds of the reductions that they part
+Program split_holes(const Program& program);          // sums that leave one element out are sums before and after it
+Program bound_products(const Program& program);       // the same of conditions inside of products and functions
+Program solve_conditions(const Program& program);     // sums lose the indices that a condition gives
+Program expand_logsumexp(const Program& program);     // shifted by the maximum
+Program normalise_bodies(const Program& program);     // sums of products in normal form, sums over products factored
+Program inline_proved(const Program& program);        // as inline_definitions, but what is declared and not shown stays
+Program inline_definitions(const Program& program);   // element-wise definitions go into the bodies that use them
+Program multiply_powers(const Program& program);      // x^a, where `a` is an index of a short range, as a product
 Program split_exponentials(const Program& program);  // exp(a+b) -> exp(a)*exp(b) where b does not change in a long loop
 Program fold_double_sums(
     const Program& program);  // symmetric double sums to triangles; dependence on r+t only to one sum

@@ -76,12 +76,17 @@ class SelectedRows {
   SelectedRows(Program& known, const Definition& user)
       : program_(known), algebra_(known), user_(user), room_(room_beside(largest_tensor(known))) {}
 
-  Expr run() {
+  Expr with_stored_rows() {
+    return rewrite_outer_sums(user_, [this](const Expr& sum, const Scope& around) -> std::optional<Expr> {
+      return sum->gathers ? stored_rows(flat_sum(algebra_, sum, around), around.open.size()) : std::nullopt;
+    });
+  }
+
+  Expr with_sums_before() {
     return rewrite_outer_sums(user_, [this](const Expr& sum, const Scope& around) -> std::optional<Expr> {
       const FlatSum flat = flat_sum(algebra_, sum, around);
       const bool is_masked = flat.factors.size() == 1 && is_call(flat.factors[0].base, "where");
-      if (is_masked) return with_sums_before(sum, flat, around);
-      return sum->gathers ? with_stored_rows(flat, around.open.size()) : std::nullopt;
+      return is_masked ? sums_before(sum, flat, around) : std::nullopt;
     });
   }
 
@@ -94,7 +99,7 @@ class SelectedRows {
 
   /// Rows that a factor reads by value become a tensor of their own, where each is read often and multiplied as a
   /// matrix: a library may do that then.
-  std::optional<Expr> with_stored_rows(const FlatSum& flat, std::size_t around) {
+  std::optional<Expr> stored_rows(const FlatSum& flat, std::size_t around) {
     if (flat.factors.size() < 2 || flat.scope.open.size() > 64 || !is_large(flat)) return std::nullopt;
     FlatSum stored = flat;
     bool stores = false;
@@ -142,7 +147,7 @@ class SelectedRows {
 
   /// Terms go where values say: what a sum over other indices adds up for each of them is a definition, and each goes
   /// there once. `sum[t,v](where(x[t] == k, a[t,v]*b[d,v], 0))` becomes `sum[t](where(x[t] == k, c[t,d], 0))`.
-  std::optional<Expr> with_sums_before(const Expr& sum, const FlatSum& flat, const Scope& around) {
+  std::optional<Expr> sums_before(const Expr& sum, const FlatSum& flat, const Scope& around) {
     const Expr& where = flat.factors[0].base;
     const auto scatter = scatter_of(program_, sum, around);
     if (!scatter || flat.factors[0].power != 1 || !where->args[2]->is_constant(0)) return std::nullopt;
@@ -160,7 +165,7 @@ class SelectedRows {
     if (term->gathers) {
       const auto guarded = with_guarded_rows(terms);
       if (!guarded) return std::nullopt;
-      term = with_stored_rows(*guarded, scope.open.size()).value_or(as_expression(*guarded));
+      term = as_expression(*guarded);
     }
     auto part = extract(program_, in_order_of_reads(scope, term), term, user_.name + ".sum", around.dtype);
     if (!part) return std::nullopt;
@@ -207,10 +212,17 @@ class SelectedRows {
 
 }  // namespace
 
+Program sum_before_scatters(const Program& program) {
+  if (!has_integers(program)) return program;
+  return split_bodies(program, [](Program& known, const Definition& definition) {
+    return definition.scan ? definition.body : SelectedRows(known, definition).with_sums_before();
+  });
+}
+
 Program store_gathers(const Program& program) {
   if (!has_integers(program)) return program;
   return split_bodies(program, [](Program& known, const Definition& definition) {
-    return definition.scan ? definition.body : SelectedRows(known, definition).run();
+    return definition.scan ? definition.body : SelectedRows(known, definition).with_stored_rows();
   });
 }
 
