@@ -54,7 +54,7 @@ class TrainingRun {
   TrainingRun(const TrainConfig&&, const Dataset&&, const std::shared_ptr<Device>&,
               std::shared_ptr<Communicator> = {}) = delete;
 
-  /// Takes the run up at a checkpoint. Throws DataError where the data are not those that it began with.
+  /// Takes the run up at a checkpoint. Throws DataError if the data differ from those that the run began with.
   void resume(const Checkpoint& checkpoint);
   /// Trains until a limit is reached or `stop` says so on some rank. Throws DeviceError at a NaN or an infinity, unless
   /// they are skipped, and LostRankError where a rank is lost; rank 0 saves what was reached before that step.

@@ -43,7 +43,7 @@ constexpr std::array kForeignWords = {
     ForeignWord{"arcsin", "write asin(x)"},
     ForeignWord{"arctan", "write atan(x)"},
     ForeignWord{"arctan2", "write atan2(y, x)"},
-    ForeignWord{"asinh", "write sign(x)*log(abs(x) + sqrt(x^2 + 1))"},
+    ForeignWord{"asinh", "write where(x < 0, -log(sqrt(x^2 + 1) - x), log(sqrt(x^2 + 1) + x))"},
     ForeignWord{"atanh", "write (log1p(x) - log1p(-x))/2"},
     ForeignWord{"ceil", "write -floor(-x)"},
     ForeignWord{"chol", "write cholesky[i,j](a[i,j])"},

@@ -92,9 +92,7 @@ class SelectedRows {
 
  private:
   bool is_large(const FlatSum& flat) const {
-    double operations = 1;
-    for (const auto& [symbol, range] : flat.scope.open) operations *= assumed_extent(range);
-    return operations >= kSmallestProduct && is_box(flat.scope);
+    return iterations_of(flat.scope) >= kSmallestProduct && is_box(flat.scope);
   }
 
   /// Rows that a factor reads by value become a tensor of their own, where each is read often and multiplied as a
@@ -157,10 +155,9 @@ class SelectedRows {
     if (!is_sum(term) || depends_on_any(term, targets_of(*scatter))) return std::nullopt;
     const Scope scope = alone(term, flat.scope);
     const FlatSum terms = flat_sum(algebra_, term, scope);
-    const auto is_masked = [](const Factor& factor) { return is_call(factor.base, "where"); };
-    if (terms.factors.size() < 2 || (std::ranges::any_of(terms.factors, is_masked) && !term->gathers))
-      return std::nullopt;
-    if (!is_large(terms) || iterations_of(terms) < kVector * iterations_of(scope) || iterations_of(scope) > room_)
+    const auto is_masked = [](const Factor& f) { return is_call(f.base, "where") && !is_selected(f.base); };
+    if (terms.factors.size() < 2 || std::ranges::any_of(terms.factors, is_masked)) return std::nullopt;
+    if (!is_large(terms) || iterations_of(terms.scope) < kVector * iterations_of(scope) || iterations_of(scope) > room_)
       return std::nullopt;
     if (term->gathers) {
       const auto guarded = with_guarded_rows(terms);
@@ -202,7 +199,6 @@ class SelectedRows {
     for (const auto& [symbol, range] : scope.open) count *= assumed_extent(range);
     return count;
   }
-  static double iterations_of(const FlatSum& flat) { return iterations_of(flat.scope); }
 
   Program& program_;
   const Algebra algebra_;

@@ -20,8 +20,9 @@ from typing import Any
 
 from ._core import Device
 from ._devices import device
+from .derivatives import Gradient
 from .errors import CheckError, CompileError, DeviceError, DomainError, DtypeError, Error, FormulaError, InputError, InternalError, ShapeError, TrainingError
-from .formula import Formula, Gradient, TensorInfo, formula, load, op, ops
+from .formula import Formula, TensorInfo, formula, load, op, ops
 
 __all__ = [
     "CheckError", "CompileError", "Device", "DeviceError", "DomainError", "DtypeError", "Error", "Formula", "FormulaError", "Gradient", "InputError",

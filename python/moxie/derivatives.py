@@ -1,13 +1,68 @@
-"""Derivatives of formulas beside their gradients: along a direction, second ones, and all at once."""
+"""Derivatives of formulas: gradients, along a direction, second ones, and all at once."""
 
 from __future__ import annotations
 
 import itertools
+import os
+import pathlib
 from typing import Any, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from .formula import Formula, _in_order, _some
+
+
+class Gradient:
+    """A formula with its gradients, as `Formula.grad` gives it: `values, gradients = g(...)`.
+
+    `values` is what the formula gives; `gradients` is a dict by input, or one array where `wrt` was one name. All come
+    from one run of kernels that share their common parts.
+    """
+
+    def __init__(self, formula: Formula, of: Sequence[str], wrt: str | Iterable[str]):
+        self._formula = formula
+        self.of, self.wrt = _some(of, "output"), _some(wrt, "input")
+        self._single = isinstance(wrt, str)
+        self._weighted = formula.differentiate(self.of, self.wrt)
+        program = self._weighted._program
+        for name in self._weighted._input_names[formula._count:]:
+            program = program.with_unit_input(name)
+        self._summed = formula._with(program)
+        names = self._weighted._output_names
+        self._places = [names.index(name) for name in formula._output_names]
+
+    @property
+    def formula(self) -> Formula:
+        """The gradient as a formula, with inputs cot.y and outputs grad.x: to look at, and to differentiate again."""
+        return self._weighted
+
+    def __repr__(self) -> str:
+        return f"<moxie.Gradient of {', '.join(self.of)} with respect to {', '.join(self.wrt)}>"
+
+    def __call__(self, /, *args: Any, cotangents: Any = None, **arrays: Any) -> tuple[Any, Any]:
+        """Values and gradients. `cotangents` is an array of the output's shape, or a dict of them where `of` has
+        several; None: ones."""
+        values = self._formula._ordered(args, arrays)
+        step = self._formula._next_step()
+        if cotangents is None:
+            results = self._summed._evaluate(values, self._formula._seed, step)
+        else:
+            results = self._weighted._evaluate(values + self._cotangents(cotangents), self._formula._seed, step)
+        gradients = results[-len(self.wrt):]
+        return (self._formula._pack([results[place] for place in self._places]),
+                gradients[0] if self._single else dict(zip(self.wrt, gradients)))
+
+    def _cotangents(self, given: Any) -> list[Any]:
+        """In the order of `of`, which is that of the inputs cot.y."""
+        return _in_order(given, self.of, "output with cotangents", "cotangents")
+
+    def dump(self, stage: str | Iterable[str] = (), **options: Any) -> str:
+        """As `Formula.dump`, of the formula with its gradients."""
+        return self._summed.dump(stage, **options)
+
+    def html(self, path: str | os.PathLike[str], **options: Any) -> pathlib.Path:
+        """As `Formula.html`, of the formula with its gradients."""
+        return self._summed.html(path, **options)
 
 
 class _Derivative:

@@ -10,8 +10,7 @@
 
 namespace moxie::test {
 
-inline void check_values_on_devices(const Program& program, const DimValues& dims) {
-  const TensorValues inputs = wave_inputs(program, dims);
+inline void check_values_on_devices(const Program& program, const DimValues& dims, const TensorValues& inputs) {
   const TensorValues expected = evaluate(program, dims, inputs);
   for (const auto& device : test_devices()) {
     CAPTURE(device->name());
@@ -26,6 +25,10 @@ inline void check_values_on_devices(const Program& program, const DimValues& dim
       CHECK(worst <= 1e-5 * largest);
     }
   }
+}
+
+inline void check_values_on_devices(const Program& program, const DimValues& dims) {
+  check_values_on_devices(program, dims, wave_inputs(program, dims));
 }
 
 }  // namespace moxie::test

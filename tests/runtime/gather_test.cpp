@@ -9,8 +9,6 @@
 #include "compiler/diff/differentiate.h"
 #include "compiler/ir/builder.h"
 #include "compiler/ir/evaluate.h"
-#include "compiler/ir/functions.h"
-#include "compiler/rewrite/passes.h"
 #include "compiler/support/error.h"
 #include "runtime/session.h"
 #include "tests/devices.h"
@@ -461,91 +459,4 @@ TEST_CASE("what is no integer is refused") {
                        doctest::Contains("input idx: element 1 is 0.5"), DataError);
   CHECK_THROWS_WITH_AS(session.set("idx", make_host_tensor(DType::f64, {2}, Values{1, -1})),
                        doctest::Contains("idx[1] = -1, but idx is declared >= 0"), DataError);
-}
-
-TEST_CASE("large products of rows by value are products of tensors, and go where values say as sums") {
-  const std::string head =
-      "dim N, Q, B, D, P\nindex n:N, q:Q, b:B, i:D, p:P\n"
-      "input W[P,D,N], H[Q,D], a[B,N], r[B]: i32 >= 0, h[B]: i32 >= 0\n";
-  const DimValues dims = {{"N", 80}, {"Q", 7}, {"B", 64}, {"D", 24}, {"P", 18}};
-  const auto definitions = [&](const std::string& text) {
-    return optimise(specialise(parse(head + text), dims)).definitions;
-  };
-  const std::string scattered = "output g[q,p] = sum[b,n,i](where(r[b] == q, W[p,i,n]*H[h[b],i]*a[b,n], 0))\n";
-  CHECK(std::ranges::none_of(definitions(scattered), [](const Definition& d) {
-    bool mixes = false;
-    visit(d.body, [&](const Expr& e) { mixes |= is_call(e, "where") && e->args[1]->height > 0; });
-    return mixes;
-  }));
-  const std::string multiplied =
-      "output y[p,n] = sum[b,i](W[p,i,n]*H[h[b],i]*a[b,n])\noutput z[n,q] = sum[i,b](H[h[b],i]*H[q,i]*a[b,n])\n";
-
-  const Program program = parse(head + scattered + multiplied);
-  TensorValues inputs = test::wave_inputs(program, dims);
-  for (std::size_t b = 0; b < 64; ++b) {
-    inputs.at("r")[b] = static_cast<double>(b * 5 % 9);  // 7 and 8 are no elements: these terms go nowhere
-    inputs.at("h")[b] = static_cast<double>(b * 3 % 7);
-  }
-  TensorValues astray = inputs;
-  for (std::size_t b = 0; b < 64; ++b) {
-    if (inputs.at("r")[b] >= 7) astray.at("h")[b] = 1e9;  // which nobody reads then
-  }
-  const TensorValues expected = evaluate(program, dims, inputs);
-  for (const auto& device : test::test_devices()) {
-    CAPTURE(device->name());
-    const TensorValues found = test::run_on(device, with_dtype(program, DType::f64), dims, inputs);
-    for (const char* name : {"g", "y", "z"}) check_close(found.at(name), expected.at(name), 1e-11);
-    check_close(test::run_on(device, with_dtype(parse(head + scattered), DType::f64), dims, astray).at("g"),
-                expected.at("g"), 1e-11);
-  }
-}
-
-TEST_CASE("rows by value are stored only where no condition around their product is needed to read them") {
-  const char* const text = R"(
-    dim B, C, N, D, Q
-    index b:B, c:C, n:N, i:D, q:Q
-    input H[Q,D], W[D,N], h[B]: i32 >= 0, valid[B]: i32 >= 0
-    output y[b,n] = where(valid[b] == 1, sum[i](H[h[b],i]*W[i,n]), 0)
-    output z[b,c,n] = sum[i](where(c >= b, H[h[b],i], 0)*W[i,n])
-    output g[q,n] = where(n >= 1, sum[b,i](where(h[b] == q, H[q,i]*W[i,n-1]*valid[b], 0)), 0)
-  )";
-  const DimValues dims = {{"B", 64}, {"C", 3}, {"N", 70}, {"D", 480}, {"Q", 7}};
-  const Program program = with_dtype(parse(text), DType::f64);
-  TensorValues inputs = test::wave_inputs(program, dims);
-  for (std::size_t b = 0; b < 64; ++b) {
-    inputs.at("valid")[b] = static_cast<double>(b % 3 != 0);
-    inputs.at("h")[b] = static_cast<double>(b * 3 % 7);
-  }
-  const TensorValues expected = evaluate(program, dims, inputs);
-  Program first = program;
-  first.definitions.resize(1);
-  TensorValues astray = inputs;
-  for (std::size_t b = 0; b < 64; b += 3) astray.at("h")[b] = 1e9;
-  for (const auto& device : test::test_devices()) {
-    CAPTURE(device->name());
-    const TensorValues found = test::run_on(device, program, dims, inputs);
-    for (const char* name : {"y", "z", "g"}) check_close(found.at(name), expected.at(name), 1e-11);
-    check_close(test::run_on(device, first, dims, astray).at("y"), expected.at("y"), 1e-11);
-  }
-}
-
-TEST_CASE("a row that a value selects among few is read, and not looked for") {
-  const char* const text =
-      "dim E, R, D, O\nindex e:E, r:R, d:D, o:O\ninput x[E,D], c[R,D,O], rel[E]: i32 >= 0\n"
-      "output m[e,o] = sum[d,r](where(rel[e] == r, x[e,d]*c[r,d,o], 0))\n";
-  const DimValues dims = {{"E", 30}, {"R", 12}, {"D", 3}, {"O", 5}};
-  const Program optimised = optimise(specialise(parse(text), dims));
-  for (const Definition& definition : optimised.definitions) CHECK(definition.body->height < 2);
-  TensorValues inputs = test::wave_inputs(parse(text), dims);
-  for (std::size_t e = 0; e < 30; ++e) inputs.at("rel")[e] = static_cast<double>(e * 5 % 14);  // 12, 13: none
-  Values expected;
-  for (std::size_t e = 0; e < 30; ++e)
-    for (std::size_t o = 0; o < 5; ++o) {
-      double sum = 0;
-      const auto r = static_cast<std::size_t>(inputs.at("rel")[e]);
-      for (std::size_t d = 0; d < 3 && r < 12; ++d)
-        sum += inputs.at("x")[e * 3 + d] * inputs.at("c")[(r * 3 + d) * 5 + o];
-      expected.push_back(sum);
-    }
-  check_everywhere(text, dims, inputs, {{"m", expected}});
 }
