@@ -19,7 +19,7 @@ struct LaneGather {
   auto operator<=>(const LaneGather&) const = default;
 };
 
-/// Which lanes gather: those of the loops that the search found, or those that other loops would have.
+/// Whose lanes gather: the loops that the search found, or other loops over the same definition.
 enum class GatheringLanes : std::uint8_t { found, along_sums, along_rows, along_other_axis };
 inline constexpr std::array kGatheringLanes = {GatheringLanes::found, GatheringLanes::along_sums,
                                                GatheringLanes::along_rows, GatheringLanes::along_other_axis};

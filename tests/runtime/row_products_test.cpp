@@ -26,6 +26,11 @@ bool sums_in_terms(const std::vector<Definition>& definitions) {
   return found;
 }
 
+/// Whether some sum reads by value.
+bool gathers_in_sums(const std::vector<Definition>& definitions) {
+  return std::ranges::any_of(definitions, [](const Definition& d) { return d.body->height > 0 && d.body->gathers; });
+}
+
 }  // namespace
 
 TEST_CASE("large products of rows by value are products of tensors, and go where values say as sums") {
@@ -35,9 +40,18 @@ TEST_CASE("large products of rows by value are products of tensors, and go where
   const DimValues dims = {{"N", 80}, {"Q", 7}, {"B", 64}, {"D", 24}, {"P", 18}};
   const std::string scattered = "output g[q,p] = sum[b,n,i](where(r[b] == q, W[p,i,n]*H[h[b],i]*a[b,n], 0))\n";
   const std::string multiplied =
-      "output y[p,n] = sum[b,i](W[p,i,n]*H[h[b],i]*a[b,n])\n"
+      "output y[b,p,n] = sum[i](W[p,i,n]*H[h[b],i])\n"
       "output z[n,q] = sum[i,b](H[h[b],i]*H[q,i]*a[b,n])\n";
-  CHECK_FALSE(sums_in_terms(optimise(specialise(parse(head + scattered), dims)).definitions));
+  const auto left = [&](const std::string& text, const std::vector<std::string>& without, std::int64_t rows = 7) {
+    DimValues extents = dims;
+    extents["Q"] = rows;
+    return optimise(specialise(parse(head + text), extents), {}, without).definitions;
+  };
+  CHECK(sums_in_terms(left(scattered, {"sum-before-scatters"})));
+  CHECK_FALSE(sums_in_terms(left(scattered, {})));
+  const std::string product = "output y[b,p,n] = sum[i](W[p,i,n]*H[h[b],i])\n";
+  CHECK(gathers_in_sums(left(product, {"store-gathers"}, 500)));  // more than are selected
+  CHECK_FALSE(gathers_in_sums(left(product, {}, 500)));
 
   const Program program = parse(head + scattered + multiplied);
   TensorValues inputs = test::wave_inputs(program, dims);
@@ -75,8 +89,11 @@ TEST_CASE("a row that a value selects among few is read, and not looked for") {
       "dim E, R, D, O\nindex e:E, r:R, d:D, o:O\ninput x[E,D], c[R,D,O], rel[E]: i32 >= 0\n"
       "output m[e,o] = sum[d,r](where(rel[e] == r, x[e,d]*c[r,d,o], 0))\n");
   const DimValues dims = {{"E", 30}, {"R", 12}, {"D", 3}, {"O", 5}};
-  for (const Definition& definition : optimise(specialise(program, dims)).definitions)
-    CHECK(definition.body->height < 2);
+  const auto loops = [&](const std::vector<std::string>& without) {
+    return optimise(specialise(program, dims), {}, without).definitions.back().body->height;
+  };
+  CHECK(loops({"solve-conditions"}) == 2);
+  CHECK(loops({}) == 1);
   TensorValues inputs = test::wave_inputs(program, dims);
   inputs.at("rel") = turns(30, 5, 14);  // 12 and 13 are no rows
   test::check_values_on_devices(program, dims, inputs);
