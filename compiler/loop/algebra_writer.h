@@ -23,30 +23,16 @@ class AlgebraWriter {
         root_(root),
         cited_(cite(root.definition) + ": "),
         type_(value_type(root.definition.dtype)),
-        varying_(varying) {
-    const auto& [rows, columns] = root.body->size;
-    if (!rows.is_constant() || !columns.is_constant()) throw CompileError(unknown_size(root));
-    size_ = columns.constant();
-    rows_ = rows.constant();
-    if (rows_ < size_)
-      throw ShapeError(root.definition.name + ": " +
-                       wrong_shape(root.body->algebra, std::to_string(rows_), std::to_string(size_)));
+        varying_(varying),
+        size_(root.body->size.columns),
+        rows_(root.body->size.rows) {
+    const Affine more = rows_ - size_;
+    if (more.is_constant() && more.constant() < 0)
+      throw ShapeError(root.definition.name + ": " + wrong_shape(root.body->algebra, print(rows_), print(size_)));
   }
 
  protected:
   using Index = Symbol;
-
-  static std::string unknown_size(const KernelRoot& root) {
-    const auto& [rows, columns] = root.body->size;
-    const std::string what =
-        sorts_row(root.body->algebra)
-            ? "the row that is sorted in " + root.definition.name + " has " + print(rows) + " elements"
-            : "the matrix of " + root.definition.name + " has " + print(rows) + " rows and " + print(columns) +
-                  " columns";
-    return what +
-           ", which are not known when compiling; a kernel takes matrices and rows of one size: declare the dims " +
-           "without `dynamic`, and give their values (--dim N=8)";
-  }
 
   ArrayId tall(const char* name) { return nest_.new_array(name, type_, {rows_, size_}, varying_); }
   ArrayId matrix(const char* name) { return nest_.new_array(name, type_, {size_, size_}, varying_); }
@@ -68,13 +54,21 @@ class AlgebraWriter {
   }
 
   template <class Body>
-  void loop(const Affine& first, const Affine& last, const Body& body, LoopTraits traits = {}) {
+  void loop(const Range& range, const Body& body, LoopTraits traits = {}) {
     const Symbol index = Symbol::fresh();
-    nest_.open_loop(index, Range::half_open(first, last), {}, std::move(traits));
+    nest_.open_loop(index, range, {}, std::move(traits));
     body(index);
     nest_.close_loop();
   }
+  template <class Body>
+  void loop(const Affine& first, const Affine& last, const Body& body, LoopTraits traits = {}) {
+    loop(Range::half_open(first, last), body, std::move(traits));
+  }
 
+  template <class Body>
+  void parallel_loop(const Range& range, const Body& body, const std::string& comment = {}) {
+    loop(range, body, {.parallel = true, .comment = comment});
+  }
   template <class Body>
   void parallel_loop(const Affine& first, const Affine& last, const Body& body, const std::string& comment = {}) {
     loop(first, last, body, {.parallel = true, .comment = comment});
@@ -83,7 +77,7 @@ class AlgebraWriter {
   /// From size-1 down to 0: the loop runs upwards and the body sees the mirrored index.
   template <class Body>
   void loop_down(const Body& body, const std::string& comment) {
-    loop(0, size_, [&](Index up) { body(Affine(size_ - 1) - Affine(up)); }, {.comment = comment});
+    loop(0, size_, [&](Index up) { body(size_ - Affine(1) - Affine(up)); }, {.comment = comment});
   }
 
   /// sum over k in first..last of term(k)
@@ -106,6 +100,17 @@ class AlgebraWriter {
     store(a, {opened.row, opened.col}, nest_.emit(nest_.guarded(opened.matrix), type_));
     nest_.close_loop();
     nest_.close_loop();
+  }
+
+  /// Whether the matrix may turn out to be wider than tall, which is known when dims are.
+  bool may_be_wide() const { return !(rows_ - size_).is_constant(); }
+  void check_shape() {
+    if (!may_be_wide()) return;
+    const auto check = static_cast<std::uint32_t>(program_.checks.size());
+    program_.checks.push_back(
+        {root_.definition.name + ": " + wrong_shape(root_.body->algebra, print(rows_), print(size_)), {}});
+    const ValueId rows = position(rows_);
+    nest_.append(stmt::Check{nest_.emit_call("not", {binary(">=", rows, position(size_))}), check, {}, rows});
   }
 
   ValueId position(const Affine& i) { return nest_.emit(index_value(i), type_); }
@@ -157,7 +162,7 @@ class AlgebraWriter {
   std::string cited_;
   ValueType type_;
   bool varying_;
-  std::int64_t size_ = 0, rows_ = 0;  // columns, and rows, which are as many unless the operation takes a tall matrix
+  Affine size_, rows_;  // columns, and rows, which are as many unless the operation takes a tall matrix
 };
 
 }  // namespace moxie

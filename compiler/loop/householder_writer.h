@@ -14,7 +14,7 @@ class HouseholderWriter : protected AlgebraWriter {
  public:
   /// Of a matrix with `rows` rows and the columns of the root's.
   HouseholderWriter(NestBuilder& nest, LoopProgram& program, const KernelRoot& root, bool varying, ArrayId a,
-                    std::int64_t rows)
+                    const Affine& rows)
       : AlgebraWriter(nest, program, root, varying), a_(a) {
     rows_ = rows;
     scales_ = vector("scales"), lengths_ = vector("lengths"), signs_ = vector("signs");
@@ -23,7 +23,7 @@ class HouseholderWriter : protected AlgebraWriter {
   /// Calls check(j, length) for the length of every column from the diagonal on.
   template <class CheckLength>
   void reduce(const CheckLength& check) {
-    loop(0, size_, [&](Symbol j) { reduce_column(j, check); }, {.comment = cited_ + "reflections, column by column"});
+    loop(diagonal(), [&](Symbol j) { reduce_column(j, check); }, {.comment = cited_ + "reflections, column by column"});
   }
 
   /// The first columns of the product of all reflections, with the signs that make the diagonal of R positive.
@@ -44,7 +44,7 @@ class HouseholderWriter : protected AlgebraWriter {
   ArrayId upper() {
     const ArrayId r = matrix("upper");
     parallel_loop(
-        0, size_,
+        diagonal(),
         [&](Index i) {
           loop(0, i, [&](Index c) { store(r, {i, c}, number(0)); });
           store(r, {i, i}, load(lengths_, {i}));
@@ -73,6 +73,13 @@ class HouseholderWriter : protected AlgebraWriter {
       store(a_, {i, j}, choose(is_first, tip, binary("*", load(a_, {i, j}), reciprocal)));
     });
     parallel_loop(Affine(j) + Affine(1), size_, [&](Index c) { reflect(j, a_, c); });
+  }
+
+  /// Of a matrix that is wider than tall, which is an error that the caller reports, only what there is.
+  Range diagonal() const {
+    Range range = Range::extent(size_);
+    if (may_be_wide()) range.highs.push_back({1, rows_ - Affine(1)});
+    return range;
   }
 
   double smallest_normal() const {

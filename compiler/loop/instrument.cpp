@@ -83,7 +83,7 @@ class Instrumentation {
   }
   Place array(ArrayId id) const {
     const ArrayDecl& decl = kernel_.program.arrays[id];
-    return {decl.name, {decl.extents.begin(), decl.extents.end()}};
+    return {decl.name, decl.extents};
   }
 
   LoweredKernel kernel_;

@@ -90,17 +90,14 @@ class Compiler {
     require_count(arguments.size(), program.arguments.size(), "arguments");
     require_count(buffers.size(), program.buffers.size(), "buffers");
     for (const BufferDecl& b : program.buffers) {
-      Integers shape;
-      // An extent such as S-2 of a temporary has no elements where S is 1.
-      for (const Affine& extent : b.shape) shape.push_back(std::max<std::int64_t>(linear(extent).constant, 0));
-      buffers_.push_back(storage(b.name, std::move(shape), b.layout));
+      buffers_.push_back(storage(b.name, known_shape(b.shape), b.layout));
       require_count(data_[buffers_.size() - 1].size(), static_cast<std::size_t>(buffers_.back().size),
                     "elements of " + b.name);
     }
     for (const ArrayDecl& a : program.arrays) {
       std::vector<std::uint32_t> row_major(a.extents.size());
       std::iota(row_major.begin(), row_major.end(), 0);
-      arrays_.push_back(storage(a.name, a.extents, row_major));
+      arrays_.push_back(storage(a.name, known_shape(a.extents), row_major));
     }
   }
 
@@ -123,6 +120,12 @@ class Compiler {
   }
 
   // ---- affine expressions ----
+  /// An extent such as S-2 of a temporary has no elements where S is 1.
+  Integers known_shape(const std::vector<Affine>& extents) const {
+    Integers shape;
+    for (const Affine& extent : extents) shape.push_back(std::max<std::int64_t>(linear(extent).constant, 0));
+    return shape;
+  }
   std::int64_t argument(std::string_view name) const {
     const auto found = std::ranges::find(program_.arguments, name);
     return arguments_[static_cast<std::size_t>(found - program_.arguments.begin())];

@@ -33,7 +33,7 @@ std::string declarations(const LoopProgram& program, const LoopText& text) {
     out += fmt::format("  {} {}: {}{}{}\n", b.written ? "out" : "in ", b.name, to_string(b.dtype), text.list(b.shape),
                        storage_order(b, text));
   for (const ArrayDecl& a : program.arrays)
-    out += fmt::format("  scratch {}: {}[{}]{}\n", a.name, to_string(a.dtype), fmt::join(a.extents, ", "),
+    out += fmt::format("  scratch {}: {}{}{}\n", a.name, to_string(a.dtype), text.list(a.extents),
                        a.varying ? " per lane" : "");
   for (std::size_t i = 0; i < program.vars.size(); ++i)
     out += fmt::format("  var acc{}: {}\n", i, type_text(program.vars[i].type, program.vars[i].varying));

@@ -48,7 +48,7 @@ struct BufferDecl {
 struct ArrayDecl {
   std::string name;
   DType dtype = DType::f32;
-  std::vector<std::int64_t> extents;
+  std::vector<Affine> extents;  // affine in dims
   bool varying = false;
   bool operator==(const ArrayDecl&) const = default;
 };

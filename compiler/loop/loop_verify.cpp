@@ -49,8 +49,11 @@ class Verifier {
               buffer.shape.size());
     }
     for (const ArrayDecl& array : program_.arrays)
-      for (const std::int64_t extent : array.extents)
-        require(extent >= 0, "scratch array {} has the extent {}", array.name, extent);
+      for (const Affine& extent : array.extents) {
+        affine(extent);
+        require(!extent.is_constant() || extent.constant() >= 0, "scratch array {} has the extent {}", array.name,
+                extent.constant());
+      }
     for (const CheckDecl& check : program_.checks)
       require(check.coordinate_names.size() <= std::size(KernelStatus{}.coordinates),
               "check \"{}\" has {} coordinates; a status holds {}", check.message, check.coordinate_names.size(),

@@ -291,9 +291,9 @@ class KernelLowering {
       nest.append(stmt::SetVar{work.id, neutral});
       return accumulator;
     }
-    std::vector<std::int64_t> extents;
+    std::vector<Affine> extents;
     for (const LoopIndex& loop : own) {
-      extents.push_back(box_extent(root, loop));
+      extents.emplace_back(box_extent(root, loop));
       work.subscripts.emplace_back(loop.symbol);
     }
     work.target = Work::Target::Array;

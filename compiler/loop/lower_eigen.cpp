@@ -31,9 +31,8 @@ class EigenWriter : public SpectralWriter {
   /// covariance matrices, graded ones (condition 1e12), projections and matrices with three eigenvalues, of 4 to 160
   /// rows, the largest number of all: 5, 9, 11, 15, 18, 22 in double and 4, 6, 8, 10, 11, 13 in single precision for 4,
   /// 8, 16, 32, 63 and 160 rows.
-  std::int64_t sweeps() const {
-    if (size_ <= 2) return size_ - 1;
-    return type_ == ValueType::f64 ? 3 * doublings() + 2 : 2 * doublings() + 2;
+  Sweeps sweeps() const {
+    return {.of_one = 0, .of_two = 1, .per_doubling = type_ == ValueType::f64 ? 3 : 2, .more = 2};
   }
 
   void load_symmetric() {
@@ -50,23 +49,23 @@ class EigenWriter : public SpectralWriter {
 
   /// Rotates and exchanges the pairs (first, first+1), (first+2, first+3), ... of rows and columns.
   void step(std::int64_t first, ValueId negligible) {
-    const std::int64_t pairs = (size_ - first) / 2;
-    if (pairs <= 0) return;
+    const Range pairs = this->pairs(first);
+    if (pairs == Range::extent(0)) return;
     const auto upper = [&](Index k) { return Affine(k) * 2 + Affine(first); };
-    parallel_loop(0, pairs, [&](Index k) {
+    parallel_loop(pairs, [&](Index k) {
       const Affine p = upper(k), q = p + Affine(1);
       const ValueId element = load(a_, {q, p}), at_q = load(a_, {q, q});
       keep_rotation(k, load(a_, {p, p}), at_q, element, negligible);
     });
     parallel_loop(0, size_, [&](Index j) {
-      loop(0, pairs, [&](Index k) {
+      loop(pairs, [&](Index k) {
         const Affine p = upper(k), q = p + Affine(1);
         rotate(a_, k, {p, j}, {q, j});
         if (wants_vectors_) rotate(turned_, k, {p, j}, {q, j});
       });
     });
     parallel_loop(0, size_, [&](Index i) {
-      loop(0, pairs, [&](Index k) { rotate(a_, k, {i, upper(k)}, {i, upper(k) + Affine(1)}); });
+      loop(pairs, [&](Index k) { rotate(a_, k, {i, upper(k)}, {i, upper(k) + Affine(1)}); });
     });
   }
 
@@ -80,7 +79,7 @@ class EigenWriter : public SpectralWriter {
           return choose(is_at(i, j), minus(element, element), abs(element));
         },
         from_start, "what is left off the diagonal");
-    const ValueId tolerance = binary("*", scale, number(8 * static_cast<double>(size_) * rounding()));
+    const ValueId tolerance = binary("*", scale, rounding_of_sums());
     check_value(check, batch, std::nullopt, binary("<=", left, tolerance), left);
   }
 

@@ -11,6 +11,7 @@ class QrWriter : public AlgebraWriter {
 
   QrArrays run(const std::vector<LoopIndex>& batch, bool wants_q) {
     const ArrayId a = tall("matrix");
+    check_shape();
     load_matrix(a);
     const std::uint32_t check = declare_check(batch);
     HouseholderWriter reflections(nest_, program_, root_, varying_, a, rows_);

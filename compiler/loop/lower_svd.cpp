@@ -19,6 +19,7 @@ class SvdWriter : public SpectralWriter {
     if (wants_vectors) turned_ = matrix("rows");
     lengths_ = vector("lengths");
     declare_rotations();
+    check_shape();
     load_matrix(a);
     HouseholderWriter reflections(nest_, program_, root_, varying_, a, rows_);
     reflections.reduce([](Index, ValueId) {});
@@ -38,9 +39,9 @@ class SvdWriter : public SpectralWriter {
   /// (conditions 1e6 and 1e12), of low rank, with two to five different singular values, Hilbert, Vandermonde and
   /// kernel matrices and others, the largest number of all: 4, 7, 11, 14, 17 in double and 4, 5, 7, 8, 9 in single
   /// precision for 4, 8, 16, 32 and 63 columns.
-  std::int64_t sweeps() const {
-    if (size_ <= 2) return size_;
-    return type_ == ValueType::f64 ? 3 * doublings() + 1 : doublings() + 4;
+  Sweeps sweeps() const {
+    const bool is_double = type_ == ValueType::f64;
+    return {.of_one = 1, .of_two = 2, .per_doubling = is_double ? 3 : 1, .more = is_double ? 1 : 4};
   }
 
   /// Divides R by its largest element, so that squares stay within range. NaN where an element of A is not finite.
@@ -60,10 +61,10 @@ class SvdWriter : public SpectralWriter {
 
   /// Rotates and exchanges the pairs (first, first+1), (first+2, first+3), ... of rows.
   void step(std::int64_t first) {
-    const std::int64_t pairs = (size_ - first) / 2;
-    if (pairs <= 0) return;
+    const Range pairs = this->pairs(first);
+    if (pairs == Range::extent(0)) return;
     const auto upper = [&](Index k) { return Affine(k) * 2 + Affine(first); };
-    parallel_loop(0, pairs, [&](Index k) {
+    parallel_loop(pairs, [&](Index k) {
       const Affine p = upper(k), q = p + Affine(1);
       const ValueId at_p = row_product(p, p), at_q = row_product(q, q), between = row_product(p, q);
       // Also the rounding of the largest element, which is 1, is negligible.
@@ -72,7 +73,7 @@ class SvdWriter : public SpectralWriter {
       keep_rotation(k, at_p, at_q, between, binary("*", size, number(rounding() / 2)));
     });
     parallel_loop(0, size_, [&](Index c) {
-      loop(0, pairs, [&](Index k) {
+      loop(pairs, [&](Index k) {
         const Affine p = upper(k), q = p + Affine(1);
         rotate(r_, k, {p, c}, {q, c});
         if (wants_vectors_) rotate(turned_, k, {p, c}, {q, c});
@@ -98,8 +99,7 @@ class SvdWriter : public SpectralWriter {
         },
         behind, "what is left of their products");
     const ValueId total = binary("+", left, minus(scale, scale));
-    check_value(check, batch, std::nullopt, binary("<=", total, number(8 * static_cast<double>(size_) * rounding())),
-                total);
+    check_value(check, batch, std::nullopt, binary("<=", total, rounding_of_sums()), total);
   }
 
   ArrayId ordered_values(ArrayId ranks, ValueId scale) {
@@ -137,9 +137,8 @@ class SvdWriter : public SpectralWriter {
       });
     });
     parallel_loop(0, size_, [&](Index c) {
-      loop(0, size_, [&](Index t) {
-        store(both, {Affine(rows_) + Affine(c), t}, binary("*", load(v, {c, t}), load(partial_, {t})));
-      });
+      loop(0, size_,
+           [&](Index t) { store(both, {rows_ + Affine(c), t}, binary("*", load(v, {c, t}), load(partial_, {t}))); });
     });
     return both;
   }

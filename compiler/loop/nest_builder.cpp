@@ -93,7 +93,7 @@ VarId NestBuilder::new_var(ValueType type, bool varying) {
   return static_cast<VarId>(program_.vars.size() - 1);
 }
 
-ArrayId NestBuilder::new_array(std::string name, ValueType type, std::vector<std::int64_t> extents, bool varying) {
+ArrayId NestBuilder::new_array(std::string name, ValueType type, std::vector<Affine> extents, bool varying) {
   program_.arrays.push_back(
       {std::move(name), type == ValueType::f32 ? DType::f32 : DType::f64, std::move(extents), varying});
   return static_cast<ArrayId>(program_.arrays.size() - 1);

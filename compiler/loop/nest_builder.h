@@ -101,7 +101,7 @@ class NestBuilder {
   /// The part of a loop's range that lies in the other.
   Range with_values(Range range, const ValueRange& values);
   VarId new_var(ValueType type, bool varying);
-  ArrayId new_array(std::string name, ValueType type, std::vector<std::int64_t> extents, bool varying);
+  ArrayId new_array(std::string name, ValueType type, std::vector<Affine> extents, bool varying);
   /// Symbols of expressions to variables of loops.
   Affine resolve(const Affine& affine) const;
   bool is_varying(const Expr& expr) const;

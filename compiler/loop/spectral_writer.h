@@ -1,5 +1,6 @@
 #pragma once
 // SpectralWriter: loops that eigenvalues and singular values are computed by, Jacobi's methods.
+#include <algorithm>
 #include <bit>
 #include <limits>
 #include <string>
@@ -14,16 +15,18 @@ namespace moxie {
 /// Park, "On parallel Jacobi orderings", SIAM J. Sci. Stat. Comput. 10, 1989). All subscripts are affine and no
 /// iteration of a step waits for another.
 ///
-/// Loops cannot end when a value says so, and matrices in other lanes would go on: the number of sweeps is fixed.
+/// Loops cannot end when a value says so, and matrices in other lanes would go on: the number of sweeps follows from
+/// the size.
 class SpectralWriter : public AlgebraWriter {
  public:
   using AlgebraWriter::AlgebraWriter;
 
  protected:
-  /// The smallest k with 2^k >= size.
-  std::int64_t doublings() const {
-    return static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(size_ - 1)));
-  }
+  /// Sweeps for matrices of one row, of two, and of n > 2 rows: per_doubling*d + more, where d is the smallest number
+  /// with 2^d >= n.
+  struct Sweeps {
+    std::int64_t of_one, of_two, per_doubling, more;
+  };
   double rounding() const {
     return type_ == ValueType::f64 ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
   }
@@ -38,10 +41,29 @@ class SpectralWriter : public AlgebraWriter {
     });
   }
 
-  /// step(0) and step(1), in turn, as often as it takes for `sweeps` sweeps.
+  /// step(0) and step(1), in turn, as often as it takes for all sweeps.
   template <class Step>
-  void sweep(std::int64_t sweeps, const std::string& what, const Step& step) {
-    loop(0, sweeps * ((size_ + 1) / 2), [&](Index) { step(0), step(1); }, {.comment = cited_ + what});
+  void sweep(const Sweeps& sweeps, const std::string& what, const Step& step) {
+    const auto steps = [&](Index) { step(0), step(1); };
+    LoopTraits traits{.comment = cited_ + what};
+    if (size_.is_constant()) {
+      const std::int64_t n = size_.constant();
+      loop(0, count(sweeps, n) * ((n + 1) / 2), steps, std::move(traits));
+      return;
+    }
+    loop(
+        sets_of_sweeps(sweeps),
+        [&](Index) { loop(0, sweeps.per_doubling, [&](Index) { loop(every_second(size_ - Affine(1)), steps); }); },
+        std::move(traits));
+  }
+
+  /// The pairs of neighbours of which the first is first, first+2, first+4, ...
+  Range pairs(std::int64_t first) const { return every_second(size_ - Affine(first + 2)); }
+
+  /// What rounding may leave of sums over rows, relative to the matrix.
+  ValueId rounding_of_sums() {
+    if (size_.is_constant()) return number(8 * static_cast<double>(size_.constant()) * rounding());
+    return binary("*", number(8 * rounding()), position(size_));
   }
 
   /// The maximum of term(i, j) over all i and j in first(i)..size, or NaN if one of them is.
@@ -130,6 +152,32 @@ class SpectralWriter : public AlgebraWriter {
   }
 
   ArrayId cosines_{}, sines_{}, partial_{};
+
+ private:
+  static std::int64_t count(const Sweeps& sweeps, std::int64_t size) {
+    if (size <= 1) return sweeps.of_one;
+    if (size == 2) return sweeps.of_two;
+    return sweeps.per_doubling * std::bit_width(static_cast<std::uint64_t>(size - 1)) + sweeps.more;
+  }
+
+  /// Sweeps of a size that is not known, per_doubling at a time. The smallest d with 2^d >= n is the least of
+  /// k + ceil(n/2^k) - 1 over all k, so that bounds of a range give it.
+  Range sets_of_sweeps(const Sweeps& sweeps) const {
+    constexpr int kLargest = 30;  // 2^30 rows, and more sweeps than are needed beyond
+    const std::int64_t more = ceil_div(sweeps.more, sweeps.per_doubling);
+    Range range{{{1, 0}}, {}};
+    for (int k = 0; k <= kLargest; ++k) {
+      const std::int64_t power = std::int64_t{1} << k;
+      range.highs.push_back({power, size_ + Affine(power - 1 + power * (k - 2 + more))});
+    }
+    return range;
+  }
+
+  /// 0, 1, ... as long as twice that is at most `last`.
+  static Range every_second(const Affine& last) {
+    if (last.is_constant()) return Range::extent(std::max<std::int64_t>(last.constant() + 2, 0) / 2);
+    return {{{1, 0}}, {{2, last}}};
+  }
 };
 
 }  // namespace moxie

@@ -50,7 +50,7 @@ class TrafficCounter {
       double stride = 1;
       for (std::size_t axis = array.extents.size(); axis-- > 0;) {
         object.strides[axis] = stride;
-        stride *= static_cast<double>(array.extents[axis]);
+        stride *= std::max(0.0, tree.value(array.extents[axis]));
       }
       object.bytes *= stride;
       objects_.push_back(std::move(object));

@@ -31,9 +31,9 @@ class CpuDriver final : public PlanDriver {
 
   /// Kernels run one after the other and share what they keep to themselves.
   Val bytes_before_slots() override {
-    std::int64_t scratch = 0;
-    for (const CpuKernelCode& kernel : kernels_) scratch = std::max(scratch, kernel.scratch_bytes);
-    return w_.integer(scratch);
+    Val largest = w_.integer(0);
+    for (const CpuKernelCode& kernel : kernels_) largest = w_.larger(largest, math_.bytes(kernel.scratch));
+    return largest;
   }
 
   void clear(const Pointer& from, const Val& bytes) override {
@@ -160,7 +160,7 @@ std::vector<CpuKernelCode> kernel_codes(const Plan& plan, const VectorMachine& m
   for (const PlanStep& step : plan.steps) {
     for (const LoweredKernel* kernel : kernels_of(step)) {
       const std::string symbol = fmt::format("{}.{:03}.{}", prefix, codes.size(), kernel->program.name);
-      codes.push_back({kernel, symbol, lanes_for(kernel->program, machine), scratch_bytes(kernel->program, machine)});
+      codes.push_back({kernel, symbol, lanes_for(kernel->program, machine), scratch_size(kernel->program, machine)});
     }
   }
   return codes;

@@ -16,7 +16,7 @@ struct CpuKernelCode {
   const LoweredKernel* lowered = nullptr;
   std::string symbol;
   int lanes = 1;
-  std::int64_t scratch_bytes = 0;
+  ScratchSize scratch;
 };
 
 /// In the order of the plan; symbols begin with `prefix`.

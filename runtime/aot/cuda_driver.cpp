@@ -158,7 +158,7 @@ class CudaDriver final : public PlanDriver {
     Val blocks = w_.integer(0);
     for (std::size_t k = 0; k < kernels_.size(); ++k) {
       const Val count = w_.mul(grids_[k].tiles, grids_[k].chunks);
-      blocks = w_.larger(blocks, w_.saturating_mul(count, w_.integer(kernels_[k].schedule.workspace_bytes_per_block)));
+      blocks = w_.larger(blocks, w_.saturating_mul(count, math_.bytes(kernels_[k].schedule.workspace)));
     }
     return w_.saturating_add(w_.integer(kStateBytes), blocks);
   }

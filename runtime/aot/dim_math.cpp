@@ -4,6 +4,10 @@
 
 namespace moxie::aot {
 
+Val rounded_up(FunctionWriter& w, const Val& bytes, std::int64_t alignment) {
+  return w.ir().binary("and", w.saturating_add(bytes, w.integer(alignment - 1)), w.integer(-alignment));
+}
+
 Val DimMath::value(const Affine& affine) {
   Val sum = w_.integer(affine.constant());
   for (const auto& [symbol, coefficient] : affine.terms()) {
@@ -27,6 +31,15 @@ Val DimMath::count(const std::vector<Affine>& shape) {
 Val DimMath::bytes(const std::string& tensor) {
   const auto element = static_cast<std::int64_t>(size_of(program_.dtype_of(tensor)));
   return w_.saturating_mul(count(program_.shape_of(tensor)), w_.integer(element));
+}
+
+Val DimMath::bytes(const ScratchSize& scratch) {
+  Val sum = w_.integer(scratch.fixed_bytes);
+  for (const ScratchBlock& block : scratch.blocks) {
+    const Val bytes = w_.saturating_mul(count(block.extents), w_.integer(block.element_bytes));
+    sum = w_.saturating_add(sum, rounded_up(w_, bytes, ScratchSize::kBlockAlignment));
+  }
+  return sum;
 }
 
 Val DimMath::slice_count(const std::string& tensor) {

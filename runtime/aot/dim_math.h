@@ -5,10 +5,14 @@
 #include <span>
 #include <string>
 
+#include "compiler/loop/scratch_size.h"
 #include "runtime/aot/function_writer.h"
 #include "runtime/plan.h"
 
 namespace moxie::aot {
+
+/// Up to a multiple of the alignment, a power of two. A count too large for 64 bits stays at the largest multiple.
+Val rounded_up(FunctionWriter& writer, const Val& bytes, std::int64_t alignment);
 
 class DimMath {
  public:
@@ -29,6 +33,7 @@ class DimMath {
   Val extent(const Affine& size);
   Val count(const std::vector<Affine>& shape);
   Val bytes(const std::string& tensor);
+  Val bytes(const ScratchSize& scratch);
   /// Of one step of a tensor of a scan.
   Val slice_count(const std::string& tensor);
   Val slice_bytes(const std::string& tensor);

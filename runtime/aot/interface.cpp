@@ -64,13 +64,12 @@ void require_distinct(const Interface& interface) {
   for (const TensorArgument& tensor : interface.tensors) add(tensor.field, tensor.name);
 }
 
-/// The smallest extent for which every element is there that the program reads, where all others are long. 0 where
-/// something is wrong with a long one, too: that depends on several dims.
-std::int64_t least_extent(const Program& program, const std::string& dim) {
-  constexpr std::int64_t kLong = std::int64_t{1} << 20;
+/// The smallest extent of the dim for which every element is there that the program reads, where all others are
+/// `others` long. 0 where something is wrong with a longer one, too.
+std::int64_t least_extent(const Program& program, const std::string& dim, std::int64_t others) {
   DimValues dims;
   for (const DimDecl& other : program.dims) {
-    if (other.dynamic) dims[other.name] = kLong;
+    if (other.dynamic) dims[other.name] = others;
   }
   const auto is_enough = [&](std::int64_t extent) {
     dims[dim] = extent;
@@ -81,13 +80,20 @@ std::int64_t least_extent(const Program& program, const std::string& dim) {
       return false;
     }
   };
-  if (is_enough(0) || !is_enough(kLong)) return 0;
-  std::int64_t too_short = 0, enough = kLong;
+  if (is_enough(0) || !is_enough(others)) return 0;
+  std::int64_t too_short = 0, enough = others;
   while (enough - too_short > 1) {
     const std::int64_t middle = (too_short + enough) / 2;
     (is_enough(middle) ? enough : too_short) = middle;
   }
   return enough;
+}
+
+/// 0 where that depends on other dims, as of the rows of a matrix that must be as many as its columns.
+std::int64_t least_extent(const Program& program, const std::string& dim) {
+  constexpr std::int64_t kLong = std::int64_t{1} << 20;
+  const std::int64_t least = least_extent(program, dim, kLong);
+  return least > 0 && least == least_extent(program, dim, 2 * kLong) ? least : 0;
 }
 
 }  // namespace

@@ -51,18 +51,13 @@ WorkspaceLayout lay_out(const Plan& plan) {
   return layout;
 }
 
-Val rounded_up(FunctionWriter& w, const Val& bytes) {
-  const Val padded = w.saturating_add(bytes, w.integer(kWorkspaceAlignment - 1));
-  return w.ir().binary("and", padded, w.integer(-kWorkspaceAlignment));
-}
-
 SlotPlaces place_slots(FunctionWriter& w, const WorkspaceLayout& layout,
                        const std::function<Val(const Block&)>& bytes_of, const Val& before) {
   std::vector<Val> sizes(layout.slots, w.integer(0));
   for (const Block& block : layout.blocks) sizes[block.slot] = w.larger(sizes[block.slot], bytes_of(block));
   SlotPlaces places{{}, before};
   for (const Val& size : sizes) {
-    places.offsets.push_back(rounded_up(w, places.total));
+    places.offsets.push_back(rounded_up(w, places.total, kWorkspaceAlignment));
     places.total = w.saturating_add(places.offsets.back(), size);
   }
   const Val padded = w.saturating_add(places.total, w.integer(kWorkspaceAlignment - 1));
@@ -72,7 +67,7 @@ SlotPlaces place_slots(FunctionWriter& w, const WorkspaceLayout& layout,
 
 Pointer workspace_start(FunctionWriter& w) {
   const Val start = w.address({"%workspace"});
-  return w.offset({"%workspace"}, w.sub(rounded_up(w, start), start));
+  return w.offset({"%workspace"}, w.sub(rounded_up(w, start, kWorkspaceAlignment), start));
 }
 
 }  // namespace moxie::aot

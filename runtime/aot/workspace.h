@@ -31,9 +31,6 @@ WorkspaceLayout lay_out(const Plan& plan);
 /// Blocks begin at multiples of this.
 inline constexpr std::int64_t kWorkspaceAlignment = 64;
 
-/// Up to a multiple of the alignment.
-Val rounded_up(FunctionWriter& writer, const Val& bytes);
-
 /// Where slots begin, and the bytes of all in a workspace that may itself begin anywhere.
 struct SlotPlaces {
   std::vector<Val> offsets;

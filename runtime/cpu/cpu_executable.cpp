@@ -80,7 +80,7 @@ class CpuExecutable : public Executable {
         prepare_product(product->definition.dtype, product_call(*plan_, *product, dims_));
       for (const LoweredKernel* kernel : kernels_of(plan_->steps[k])) {
         const PreparedKernel& prepared = kernels_.emplace(kernel, prepare(k, *kernel, compiled[next++])).first->second;
-        scratch = std::max(scratch, prepared.code->scratch_bytes());
+        scratch = std::max(scratch, prepared.code->scratch().bytes([&](Symbol dim) { return dims_.at(dim.name()); }));
       }
     }
     for (int t = 0; t < resources_.pool.threads(); ++t)

@@ -169,9 +169,16 @@ CpuKernel::CpuKernel(const LoopProgram& program, const VectorMachine& machine, s
                      const std::string& symbol)
     : name_(program.name),
       lanes_(lanes_for(program, machine)),
-      scratch_bytes_(moxie::scratch_bytes(program, machine)),
+      arguments_(program.arguments),
+      scratch_(scratch_size(program, machine)),
       code_(std::move(code)),
       entry_(reinterpret_cast<Entry*>(code_->loaded.symbol(symbol))) {}
+
+std::int64_t CpuKernel::scratch_bytes(std::span<const std::int64_t> arguments) const {
+  return scratch_.bytes([&](Symbol dim) {
+    return arguments[static_cast<std::size_t>(std::ranges::find(arguments_, dim.name()) - arguments_.begin())];
+  });
+}
 
 std::vector<CpuKernel::Ptr> CpuKernel::build_all(std::span<const LoopProgram> programs, const VectorMachine& machine,
                                                  KernelCache* cache, KernelOverrides* overrides) {

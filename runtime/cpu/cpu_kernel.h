@@ -46,7 +46,9 @@ class CpuKernel {
   }
 
   const std::string& name() const { return name_; }
-  std::int64_t scratch_bytes() const { return scratch_bytes_; }
+  const ScratchSize& scratch() const { return scratch_; }
+  /// Of a call with these arguments.
+  std::int64_t scratch_bytes(std::span<const std::int64_t> arguments) const;
   int lanes() const { return lanes_; }
   /// LLVM IR, as it was compiled.
   const std::string& source() const { return code_->source; }
@@ -63,7 +65,8 @@ class CpuKernel {
 
   std::string name_;
   int lanes_;
-  std::int64_t scratch_bytes_;
+  std::vector<std::string> arguments_;
+  ScratchSize scratch_;
   std::shared_ptr<const CpuCode> code_;
   Entry* entry_;
 };

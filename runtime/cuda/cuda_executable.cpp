@@ -148,7 +148,9 @@ void CudaExecutable::place_memory() {
     for (const Way& way : kernel.ways) {
       chunks[kernel.step] = std::max(chunks[kernel.step], way.grid.chunks);
       const std::int64_t blocks = way.grid.tiles * way.grid.chunks;
-      workspace = std::max(workspace, checked_mul(blocks, way.code->schedule().workspace_bytes_per_block));
+      const std::int64_t of_block =
+          way.code->schedule().workspace.bytes([&](Symbol dim) { return dims_.at(dim.name()); });
+      workspace = std::max(workspace, checked_mul(blocks, of_block));
     }
   }
   memory_ = plan_memory(*plan_, dims_, chunks);

@@ -54,11 +54,14 @@ std::string argument_rows(const CapturedLaunch& launch) {
 /// What main.c needs to know of the launch.
 std::string header(const CapturedLaunch& launch) {
   const LoopProgram& program = launch.program;
+  const std::int64_t scratch = scratch_size(program, host_machine()).bytes([&](Symbol dim) {
+    return greatest(program, launch.arguments, dim.name());
+  });
   return fmt::format(
       "/* {} as it was launched. */\n#define KERNEL {}\n#define SCRATCH_BYTES {}\n#define ARGUMENTS {}\n"
       "static const struct buffer buffers[] = {{\n{}}};\nstatic const long long arguments[][ARGUMENTS] = {{\n{}}};\n",
-      program.name, program.name, std::max<std::int64_t>(scratch_bytes(program, host_machine()), 1),
-      program.arguments.size(), buffer_rows(launch), argument_rows(launch));
+      program.name, program.name, std::max<std::int64_t>(scratch, 1), program.arguments.size(), buffer_rows(launch),
+      argument_rows(launch));
 }
 
 /// Other programs may call the kernel.

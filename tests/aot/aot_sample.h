@@ -48,6 +48,20 @@ scan t recompute every sqrt {
 }
 output loss = sum[t,n](h[t,n]^2)
 )";
+/// Each way to factor a matrix, of sizes that are not known when compiling. The matrix T may turn out to be wider than
+/// tall.
+inline constexpr const char* kMatrices = R"(
+dim S dynamic, M dynamic, N dynamic
+index s:S, m:M, n:N, i:N, j:N, k:N, l:N
+input A[S,N,N], b[S,N], T[S,M,N]
+let K[s,i,j] = sum[n](A[s,n,i]*A[s,n,j]) + where(i == j, 1, 0)
+output x[s,j] = solve[i,j](K[s,i,j], b[s,i])
+output volume[s] = logdet[i,j](K[s,i,j])
+output y[s,j] = lu_solve[i,j](A[s,i,j] + where(i == j, 3, 0), b[s,i])
+output values[s,k] = eigenvalues[i,j](K[s,i,j])[k]
+output upper[s,k,l] = qr_r[m,n](T[s,m,n])[k,l]
+output lengths[s,k] = singular_values[m,n](T[s,m,n])[k]
+)";
 /// A formula with all its gradients at a random point; its function is called f.
 CCall gradients_of(const std::string& text, const DimValues& dims);
 

@@ -168,6 +168,30 @@ TEST_CASE("attention and scans with checkpoints run in slices") {
   }
 }
 
+TEST_CASE("matrices of sizes that are not known when compiling") {
+  const auto device = open_device("cpu", {1, "0"});
+  CCall call = gradients_of(kMatrices, {{"S", 3}, {"M", 9}, {"N", 5}});
+  const TemporaryFolder folder;
+  const aot::LibraryRequest request{"matrices", {{"f", call.program, {}}}, {}, {aot::parse_target(host_target())}};
+  for (const DimValues& dims : {DimValues{{"S", 3}, {"M", 9}, {"N", 5}}, DimValues{{"S", 1}, {"M", 40}, {"N", 33}},
+                                DimValues{{"S", 20}, {"M", 2}, {"N", 2}}, DimValues{{"S", 2}, {"M", 1}, {"N", 1}},
+                                DimValues{{"S", 2}, {"M", 3}, {"N", 0}}}) {
+    CAPTURE(dims.at("N"));
+    call = gradients_of(kMatrices, dims);
+    const auto results = call_from_c(folder.path(), request, {call});
+    CHECK_EQ(results[0].message, "");
+    for (const auto& [name, tensor] : run_on(call, device)) {
+      CAPTURE(name);
+      check_close(results[0].outputs.at(name), tensor, 2e-4);
+    }
+  }
+  call = gradients_of(kMatrices, {{"S", 1}, {"M", 5}, {"N", 5}});
+  call.dims["M"] = 3;
+  call.inputs.at("T") = make_host_tensor(DType::f32, {1, 3, 5}, std::vector<double>(15, 1.0));
+  CHECK(call_from_c(folder.path(), request, {call})[0].message.find("at least as many rows as columns") !=
+        std::string::npos);
+}
+
 TEST_CASE("the catalogue runs on aarch64, within the tolerances of `moxie check`" * doctest::test_suite("aarch64")) {
   if (!can_run_aarch64()) return;
   check_on_aarch64(catalogue_calls(), 2e-3);

@@ -225,6 +225,25 @@ TEST_CASE("GPU functions run attention and scans with checkpoints in slices") {
   }
 }
 
+TEST_CASE("GPU functions factor matrices of sizes that are not known when compiling") {
+  const auto platform = cuda::emulated_platform();
+  driver = platform.driver;
+  const auto request = request_of(gradients_of(kMatrices, {{"S", 2}, {"M", 9}, {"N", 5}}), platform.compiler);
+  const Loaded library(request);
+  for (const DimValues& dims : {DimValues{{"S", 2}, {"M", 9}, {"N", 5}}, DimValues{{"S", 40}, {"M", 2}, {"N", 2}}}) {
+    CAPTURE(dims.at("N"));
+    const CCall call = gradients_of(kMatrices, dims);
+    GpuCall gpu(call, request);
+    const Outcome outcome = run(library, gpu);
+    CHECK_EQ(outcome.message, "");
+    for (const auto& [name, tensor] : run_on(call, open_device("interp"))) {
+      CAPTURE(name);
+      const std::vector<double> got = to_doubles(gpu.output(name)), want = to_doubles(tensor);
+      for (std::size_t i = 0; i < want.size(); ++i) CHECK(std::abs(got[i] - want[i]) <= 1e-3 * (1 + std::abs(want[i])));
+    }
+  }
+}
+
 TEST_CASE("GPU functions tell of values outside a formula's domain") {
   const auto platform = cuda::emulated_platform();
   driver = platform.driver;

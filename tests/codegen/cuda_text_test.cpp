@@ -122,7 +122,7 @@ TEST_CASE("a matrix too large for shared memory lies in device memory") {
   const std::vector<LoweredKernel> all =
       kernels("dim N, R = 120\nindex n:N, r:R, t:R\ninput A[N,R,R]\noutput d[n] = logdet[r,t](A[n,r,t])\n");
   const LoweredKernel& factors = all.front();
-  CHECK(choose_cuda_schedule(factors, {}).workspace_bytes_per_block >= 120 * 120 * 4);
+  CHECK(choose_cuda_schedule(factors, {}).workspace.fixed_bytes >= 120 * 120 * 4);
   CHECK(contains(own_text(factors), "slice<"));
 }
 

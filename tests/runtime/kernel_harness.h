@@ -87,7 +87,7 @@ inline KernelStatus run_kernel(const CpuKernel& kernel, const LoopProgram& progr
   for (std::size_t i = 0; i < buffers.size(); ++i) raw.emplace_back(program.buffers[i].dtype, buffers[i]);
   std::vector<void*> pointers;
   for (RawBuffer& buffer : raw) pointers.push_back(buffer.data());
-  const ScratchMemory scratch(kernel.scratch_bytes());
+  const ScratchMemory scratch(kernel.scratch_bytes(arguments));
   KernelStatus status;
   kernel.run(pointers.data(), arguments.data(), scratch.data.get(), &status);
   for (std::size_t i = 0; i < buffers.size(); ++i) {

@@ -114,11 +114,11 @@ TEST_CASE("the same program gives the same text") {
 
 TEST_CASE("arrays of scratch memory begin on their own cache lines") {
   LoopProgram p = column_squares();
-  CHECK(scratch_bytes(p, avx512()) == 0);
+  CHECK(scratch_size(p, avx512()).is_empty());
   p.arrays = {{"a", DType::f64, {3}, false}, {"b", DType::f32, {2, 3}, true}, {"c", DType::f32, {}, false}};
-  CHECK(scratch_bytes(p, avx512()) == 64 + 2 * 3 * 64 + 64);
+  CHECK(scratch_size(p, avx512()) == ScratchSize{64 + 2 * 3 * 64 + 64});
   p.arrays[0].extents = {std::int64_t{1} << 62, 8};
-  CHECK_THROWS_AS(scratch_bytes(p, avx512()), CompileError);
+  CHECK_THROWS_AS(scratch_size(p, avx512()), CompileError);
 }
 
 TEST_CASE("constant ranges are counted") {

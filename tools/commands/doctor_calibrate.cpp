@@ -168,7 +168,7 @@ double launch_seconds(const LoweredKernel& kernel, const DimValues& dims) {
   }
   std::vector<std::int64_t> arguments;
   for (const std::string& name : kernel.program.arguments) arguments.push_back(dims.at(name));
-  const HostMemory scratch = allocate_zeros(static_cast<std::size_t>(code->scratch_bytes()));
+  const HostMemory scratch = allocate_zeros(static_cast<std::size_t>(code->scratch_bytes(arguments)));
   KernelStatus status;
   const auto run = [&] { code->run(buffers.data(), arguments.data(), scratch.get(), &status); };
   run();

@@ -98,9 +98,10 @@ class KernelTimer : public LaunchObserver {
               std::span<const std::int64_t> arguments) override {
     if (least_.contains(&kernel)) return;
     const CpuKernel::Ptr code = CpuKernel::build(kernel.program, host_machine(), nullptr);
-    const HostMemory scratch = allocate_zeros(static_cast<std::size_t>(code->scratch_bytes()));
+    const std::size_t stride = kernel.program.arguments.size();
+    const HostMemory scratch =
+        allocate_zeros(static_cast<std::size_t>(code->scratch_bytes(arguments.subspan(0, stride))));
     const auto launch = [&] {
-      const std::size_t stride = kernel.program.arguments.size();
       for (std::size_t first = 0; first < arguments.size(); first += stride) {
         KernelStatus status;
         code->run(buffers.data(), arguments.data() + first, scratch.get(), &status);

@@ -54,19 +54,45 @@ void CudaWriter::declare_vars() {
   }
 }
 
+/// Of scratch whose size depends on dims, where in the part of a block each array begins and how many bytes it has.
+/// Returns the bytes of all parts.
+std::string CudaWriter::declare_blocks() {
+  const ScratchSize& workspace = schedule_.workspace;
+  std::string end = fmt::format("{}LL", workspace.fixed_bytes);
+  for (std::size_t k = 0; k < workspace.blocks.size(); ++k) {
+    const ScratchBlock& block = workspace.blocks[k];
+    std::string bytes = fmt::format("{}LL", block.element_bytes);
+    for (const Affine& extent : block.extents)
+      bytes += fmt::format(" * greatest(0LL, (long long)({}))", affine(extent));
+    line(fmt::format("const long long scratch_at{0} = {1}, scratch_bytes{0} = {2};", k, end, bytes));
+    end = fmt::format("scratch_at{0} + (scratch_bytes{0} + {1}) / {2} * {2}", k, ScratchSize::kBlockAlignment - 1,
+                      ScratchSize::kBlockAlignment);
+  }
+  return "(" + end + ")";
+}
+
 void CudaWriter::declare_arrays() {
-  const bool any_workspace = schedule_.workspace_bytes_per_block > 0;
-  if (any_workspace) {
-    line(fmt::format("const long long block_byte = (blockIdx.y * (long long)gridDim.x + blockIdx.x) * {};",
-                     schedule_.workspace_bytes_per_block));
+  const ScratchSize& workspace = schedule_.workspace;
+  if (!workspace.is_empty()) {
+    std::string bytes = std::to_string(workspace.fixed_bytes);
+    if (!workspace.blocks.empty()) bytes = declare_blocks();
+    line(fmt::format("const long long block_byte = (blockIdx.y * (long long)gridDim.x + blockIdx.x) * {};", bytes));
   }
   std::int64_t offset = 0;
+  std::size_t block = 0;
   for (ArrayId a = 0; a < program().arrays.size(); ++a) {
     const ArrayDecl& array = program().arrays[a];
     const std::string type = type_name(array.dtype);
+    if (!std::ranges::all_of(array.extents, &Affine::is_constant)) {
+      line(fmt::format("const auto {0} = slice<{1}>(workspace, block_byte + scratch_at{2}, scratch_bytes{2} / {3});",
+                       names_.array(a), type, block, bytes_of(array.dtype)));
+      ++block;
+      continue;
+    }
     // One element where there is none, such as for the pairs of a single unit: C++ has no arrays of length 0.
-    std::int64_t count = std::max<std::int64_t>(
-        std::accumulate(array.extents.begin(), array.extents.end(), std::int64_t{1}, std::multiplies<>()), 1);
+    std::int64_t count = 1;
+    for (const Affine& extent : array.extents) count *= extent.constant();
+    count = std::max<std::int64_t>(count, 1);
     if (schedule_.arrays[a] == ArrayPlace::registers) {
       line(fmt::format("{} {}[{}];", type, names_.array(a), count));
       continue;

@@ -46,10 +46,18 @@ constexpr int kSearchingBlocks = 2;
 /// H200 two blocks of few registers moved a quarter of the bytes that its memory can.
 constexpr int kReducingBlocks = 4, kLargeReducingBlocks = 2;
 
+/// Of matrices and rows whose dims are not known when compiling.
+constexpr std::int64_t kUnknownExtent = 256;
+
 std::int64_t element_bytes(DType dtype) { return bytes_of(dtype); }
 
+bool has_known_size(const ArrayDecl& array) { return std::ranges::all_of(array.extents, &Affine::is_constant); }
+
+/// Of scratch whose extents are not known, that of matrices is meant, which seldom fit a block's shared memory.
 std::int64_t extents_product(const ArrayDecl& array) {
-  return std::accumulate(array.extents.begin(), array.extents.end(), std::int64_t{1}, std::multiplies<>());
+  std::int64_t product = 1;
+  for (const Affine& extent : array.extents) product *= extent.is_constant() ? extent.constant() : kUnknownExtent;
+  return product;
 }
 
 class ScheduleChooser {
@@ -256,21 +264,20 @@ class ScheduleChooser {
   }
 
   void place_in_memory(std::size_t a) {
-    const std::int64_t bytes = array_bytes(a);
+    const ArrayDecl& array = program().arrays[a];
+    const int copies = shape_.arrays[a].per_thread ? threads() : array.varying ? schedule_.lanes : 1;
+    const std::int64_t element = element_bytes(array.dtype) * copies;
+    if (!has_known_size(array)) {
+      schedule_.workspace.blocks.push_back({element, array.extents});
+      return;
+    }
+    const std::int64_t bytes = extents_product(array) * element;
     if (bytes <= shared_left_) {
       shared_left_ -= bytes;
       schedule_.arrays[a] = ArrayPlace::shared;
     } else {
-      schedule_.workspace_bytes_per_block += (bytes + 15) / 16 * 16;
+      schedule_.workspace.fixed_bytes += (bytes + 15) / 16 * 16;
     }
-  }
-
-  std::int64_t array_bytes(std::size_t a) const {
-    const ArrayDecl& array = program().arrays[a];
-    return extents_product(array) * element_bytes(array.dtype) *
-           (shape_.arrays[a].per_thread ? threads()
-            : array.varying             ? schedule_.lanes
-                                        : 1);
   }
 
   /// Tables with a place for each lane that the loop over samples reads again and again.

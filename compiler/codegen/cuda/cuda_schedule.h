@@ -10,6 +10,7 @@
 
 #include "compiler/codegen/cuda/cuda_preference.h"
 #include "compiler/loop/lower.h"
+#include "compiler/loop/scratch_size.h"
 
 namespace moxie {
 
@@ -61,7 +62,7 @@ struct CudaSchedule {
   int unroll = 0;                  // of loops that need not be unrolled; 0: as the compiler likes
   std::vector<ArrayPlace> arrays;  // of the kernel's LoopProgram
   std::vector<BufferId> staged;    // tables copied to shared memory before the loop over samples
-  std::int64_t workspace_bytes_per_block = 0;
+  ScratchSize workspace;           // of one block
   std::string reason;
   bool operator==(const CudaSchedule&) const = default;
 };

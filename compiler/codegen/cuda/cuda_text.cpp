@@ -46,7 +46,7 @@ std::vector<CudaParameter> parameters(const LoopProgram& program, const CudaSche
   for (const std::string& name : program.arguments) {
     if (!is_own_argument(name)) result.push_back({Kind::argument, 0, name});
   }
-  if (schedule.workspace_bytes_per_block > 0) result.push_back({Kind::workspace});
+  if (!schedule.workspace.is_empty()) result.push_back({Kind::workspace});
   if (draws_random) result.push_back({Kind::random});
   if (!program.checks.empty()) result.insert(result.end(), {{Kind::status}, {Kind::first_check}});
   return result;

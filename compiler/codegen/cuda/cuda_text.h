@@ -16,7 +16,7 @@ struct CudaParameter {
     buffer,  // `index` of the kernel's LoopProgram; of a buffer with partial results: those, if gridDim.y > 1, else the
              // tensor itself
     argument,     // the integer argument `name`: a dynamic dim, or the step of a scan
-    workspace,    // workspace_bytes_per_block for each block
+    workspace,    // CudaSchedule::workspace for each block
     random,       // CudaRandomState
     status,       // KernelStatus, one for all kernels of a Program: the first failure stays
     first_check,  // the number that the kernel's first check has in there

@@ -37,6 +37,7 @@ class CudaWriter {
 
   // ---- the head (cuda_head.cpp) ----
   void write_head();
+  std::string declare_blocks();
   void declare_arrays();
   void declare_vars();
   void declare_scratch();

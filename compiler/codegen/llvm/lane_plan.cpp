@@ -13,7 +13,6 @@ namespace moxie {
 namespace llvm_ir {
 namespace {
 
-constexpr std::int64_t kArrayAlignment = 64;  // a cache line, and the widest vector register
 /// A random number is one long chain of operations: two of them side by side keep the processor busy. The registers of
 /// AVX-512 suffice for both.
 constexpr int kRegistersPerDraw = 2;
@@ -97,10 +96,16 @@ class Survey {
   int depth_ = 0;  // how many loops are open inside the vector loop
 };
 
-std::int64_t bytes_of(const ArrayDecl& array, int lanes) {
-  std::int64_t bytes = bytes_of(array.dtype);
-  for (const std::int64_t extent : array.extents) bytes = checked_mul(bytes, extent);
-  return array.varying ? checked_mul(bytes, lanes) : bytes;
+void place(const ArrayDecl& array, LanePlan& plan) {
+  ScratchBlock block{bytes_of(array.dtype) * (array.varying ? plan.lanes : 1), array.extents};
+  if (!std::ranges::all_of(block.extents, &Affine::is_constant)) {
+    plan.array_offsets.emplace_back();
+    plan.scratch.blocks.push_back(std::move(block));
+    return;
+  }
+  plan.array_offsets.emplace_back(plan.scratch.fixed_bytes);
+  plan.scratch.fixed_bytes =
+      checked_add(plan.scratch.fixed_bytes, ScratchSize{0, {std::move(block)}}.bytes([](Symbol) { return 0; }));
 }
 
 }  // namespace
@@ -115,11 +120,7 @@ LanePlan lane_plan(const LoopProgram& program, const VectorMachine& machine) {
   plan.var_outlives_round = survey.vars.outlive();
   plan.array_outlives_round = survey.arrays.outlive();
   plan.var_copies = survey.var_copies;
-  for (const ArrayDecl& array : program.arrays) {
-    plan.array_offsets.push_back(plan.scratch_bytes);
-    const std::int64_t end = checked_add(plan.scratch_bytes, bytes_of(array, plan.lanes));
-    plan.scratch_bytes = checked_mul(ceil_div(end, kArrayAlignment), kArrayAlignment);
-  }
+  for (const ArrayDecl& array : program.arrays) place(array, plan);
   return plan;
 }
 
@@ -129,8 +130,8 @@ int lanes_for(const LoopProgram& program, const VectorMachine& machine) {
   return llvm_ir::lane_plan(program, machine).lanes;
 }
 
-std::int64_t scratch_bytes(const LoopProgram& program, const VectorMachine& machine) {
-  return llvm_ir::lane_plan(program, machine).scratch_bytes;
+ScratchSize scratch_size(const LoopProgram& program, const VectorMachine& machine) {
+  return llvm_ir::lane_plan(program, machine).scratch;
 }
 
 }  // namespace moxie

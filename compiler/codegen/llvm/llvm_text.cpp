@@ -34,6 +34,32 @@ std::vector<std::string> parameters(const LoopProgram& program) {
   return result;
 }
 
+/// Where the arrays begin whose sizes depend on dims: behind all others, one after the other.
+std::string measured_arrays(const LoopProgram& program, const LanePlan& plan) {
+  using namespace llvm_ir;
+  if (plan.scratch.blocks.empty()) return "";
+  TextBuilder ir(plan.avx512);
+  Addressing addressing(ir);
+  const auto integer = [&](std::int64_t value) { return ir.integer(Scalar::i64, 1, value); };
+  for (std::size_t i = 0; i < program.arguments.size(); ++i)
+    addressing.open(Symbol::dim(program.arguments[i]), {Scalar::i64, 1, fmt::format("%argument{}", i)});
+  Val offset = integer(plan.scratch.fixed_bytes);
+  auto block = plan.scratch.blocks.begin();
+  for (std::size_t i = 0; i < program.arrays.size(); ++i) {
+    if (plan.array_offsets[i]) continue;
+    ir.line(fmt::format("%array{} = getelementptr i8, ptr %scratch, {}", i, typed(offset)));
+    Val bytes = integer(block->element_bytes);
+    for (const Affine& extent : block->extents) {
+      const Val count = addressing.value(extent);
+      bytes = ir.binary("mul", bytes, ir.select(ir.icmp("sgt", count, integer(0)), count, integer(0)));
+    }
+    const Val padded = ir.binary("add", bytes, integer(ScratchSize::kBlockAlignment - 1));
+    offset = ir.binary("add", offset, ir.binary("and", padded, integer(-ScratchSize::kBlockAlignment)));
+    ++block;
+  }
+  return ir.text();
+}
+
 /// The function that a caller sees: it spreads the arrays of pointers and numbers over the parameters of the body.
 std::string entry_function(const LoopProgram& program, const LanePlan& plan) {
   std::string text =
@@ -47,10 +73,12 @@ std::string entry_function(const LoopProgram& program, const LanePlan& plan) {
   };
   for (std::size_t i = 0; i < program.buffers.size(); ++i) load("ptr", "buffers", "buffer", i);
   for (std::size_t i = 0; i < program.arrays.size(); ++i) {
-    text += fmt::format("  %array{} = getelementptr i8, ptr %scratch, i64 {}\n", i, plan.array_offsets[i]);
+    if (plan.array_offsets[i])
+      text += fmt::format("  %array{} = getelementptr i8, ptr %scratch, i64 {}\n", i, *plan.array_offsets[i]);
     operands.push_back(fmt::format("ptr %array{}", i));
   }
   for (std::size_t i = 0; i < program.arguments.size(); ++i) load("i64", "arguments", "argument", i);
+  text += measured_arrays(program, plan);
   operands.push_back("ptr %status");
   return text + fmt::format("  call void {}({})\n  ret void\n}}\n", llvm_global(program.name + ".body"),
                             fmt::join(operands, ", "));

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "compiler/loop/loop_program.h"
+#include "compiler/loop/scratch_size.h"
 #include "compiler/support/line_table.h"
 
 namespace moxie {
@@ -23,7 +24,7 @@ int lanes_for(const LoopProgram& program, const VectorMachine& machine);
 /// @"name", as the text has it: any byte may stand in a name, escaped.
 std::string llvm_global(std::string_view name);
 /// The module's text. It defines  void @NAME(ptr buffers, ptr arguments, ptr scratch, ptr status)
-/// with buffers an array of pointers, arguments an array of i64, scratch of scratch_bytes() bytes aligned to 64, and
+/// with buffers an array of pointers, arguments an array of i64, scratch of scratch_size() bytes aligned to 64, and
 /// status a KernelStatus. It refers to no outside symbol: every function is inlined.
 std::string llvm_text(const LoopProgram& program, const VectorMachine& machine);
 /// The same, with the lines of the printed LoopProgram that its lines were made from.
@@ -32,7 +33,7 @@ struct LlvmModule {
   LineTable lines;
 };
 LlvmModule llvm_module(const LoopProgram& program, const VectorMachine& machine);
-/// Bytes of scratch that a call needs.
-std::int64_t scratch_bytes(const LoopProgram& program, const VectorMachine& machine);
+/// The scratch that a call needs.
+ScratchSize scratch_size(const LoopProgram& program, const VectorMachine& machine);
 
 }  // namespace moxie
