@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <map>
@@ -8,10 +9,12 @@
 #include <string>
 #include <vector>
 
+#include <algorithm>
 #include "compiler/diff/open_definition.h"
 #include "compiler/diff/prefix_recurrence.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/scans.h"
+
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
 

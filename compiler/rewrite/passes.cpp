@@ -150,6 +150,8 @@ std::span<const Pass> passes() {
       Pass{"split-products", "large sums of products become matrix products of tensors", split_products},
       Pass{"bound-reductions", "conditions that leave a reduction none but its identity become bounds of its range",
            bound_products},
+      Pass{"count-from-zero", "sums that start at another fixed number count from 0, as chunks and rows of loops do",
+           count_from_zero},
       Pass{"split-row-sums", "sums along rows keep a sum per column first", split_row_sums},
       Pass{"split-steps", "what short steps of a scan need not wait for is computed before it, for all steps at once",
            split_steps},

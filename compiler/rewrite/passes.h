@@ -72,6 +72,7 @@ Program split_products(const Program& program);        // sums of products over 
 Program share_windows(const Program& program);         // what overlapping windows have in common is computed once
 Program split_fills(const Program& program);           // fill values in extrema of what an integer selects
 Program scatter_positions(const Program& program);     // positions of extrema whose terms go where values say
+Program count_from_zero(const Program& program);       // sums from another fixed number on start at 0
 Program split_row_sums(const Program& program);        // sums along rows keep a sum per column first
 Program split_scatters(const Program& program);        // costly parts of scattered terms are computed before
 Program shorten_sorts(const Program& program);         // sorts keep the first elements, where no others are read

@@ -36,6 +36,18 @@ Range shifted(Range range, const Affine& by) {
   return range;
 }
 
+OpenedReduce opened_from_zero(const Expr& reduction) {
+  OpenedReduce opened = open(reduction);
+  const Affine first = fixed_start(opened.range);
+  Range range = shifted(opened.range, -first);
+  if (first == Affine(0) || !range.as_extent()) return opened;
+  const Replacement moved = {{opened.index, Affine(opened.index) + first}};
+  opened.body = substitute(opened.body, moved);
+  if (opened.position) opened.position = substitute(opened.position, moved);
+  opened.range = std::move(range);
+  return opened;
+}
+
 bool is_part_of(const Range& part, const Range& whole) {
   const auto has_all = [](const std::vector<Bound>& bounds, const std::vector<Bound>& others) {
     return std::ranges::all_of(others, [&](const Bound& b) { return std::ranges::find(bounds, b) != bounds.end(); });

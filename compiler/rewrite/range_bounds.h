@@ -12,6 +12,9 @@ Range with_bound(Range range, Symbol index, const Affine& affine);
 /// Where the range starts if no other index moves that, else 0.
 Affine fixed_start(const Range& range);
 Range shifted(Range range, const Affine& by);
+/// The reduction with an index that starts at 0, where it starts at another fixed number and has an extent then. The
+/// gradient of a recurrence sums from its second step on: sum[t in 1..T](a[t]*b[t-1]) is sum[t in 0..T-1](a[t+1]*b[t]).
+OpenedReduce opened_from_zero(const Expr& reduction);
 /// Whether one range has all bounds of the other, and perhaps more: it then runs through no other indices.
 bool is_part_of(const Range& part, const Range& whole);
 /// Leaves out the bounds that the other ones and the domain around the loop imply; one at each end stays.

@@ -40,18 +40,6 @@ struct SumOfProducts {
   std::optional<Band> band = {};  // if the sum has one index, whose range moves with a row
 };
 
-/// The reduction with an index that starts at 0, where it starts at another fixed number. The gradient of a recurrence
-/// sums from its second step on: sum[t in 1..T](a[t]*b[t-1]) is sum[t in 0..T-1](a[t+1]*b[t]).
-OpenedReduce opened_from_zero(const Expr& sum) {
-  OpenedReduce opened = open(sum);
-  const Affine first = fixed_start(opened.range);
-  Range range = shifted(opened.range, -first);
-  if (first == Affine(0) || !range.as_extent()) return opened;
-  opened.body = substitute(opened.body, {{opened.index, Affine(opened.index) + first}});
-  opened.range = std::move(range);
-  return opened;
-}
-
 SumOfProducts open_sum(Expr sum, Scope scope) {
   SumOfProducts result{std::move(scope), {}, std::move(sum)};
   while (result.body->kind == NodeKind::Reduce && result.body->reduce == ReduceKind::Sum) {
