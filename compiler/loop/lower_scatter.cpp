@@ -189,6 +189,10 @@ class ScatterLowering {
     Replacement here;
     for (const OpenedReduce& loop : sum_.loops) here.emplace_back(loop.index, Affine(loop.index) + Affine(once_));
     const Expr held = tensor_access(root_.definition.name, std::move(read), sum_.values);
+    // The loop that has an iteration says that the element is inside.
+    std::vector<Affine> element;
+    for (const Affine& subscript : written) element.push_back(nest_.resolve(subscript));
+    nest_.know_value(held, nest_.emit_operation(op::Load{out_, std::move(element), {}}, type_, nest_.is_varying(held)));
     const Expr term = guarded(substitute(term_, here));
     const Expr result =
         sum_.rival ? better_position(held, index_value(here[0].second), term, here) : combined(held, term);

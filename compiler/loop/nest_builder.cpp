@@ -360,6 +360,11 @@ void NestBuilder::set_neutral(Work& work, const Reduction& reduction, bool varyi
                                     : neutral(*work.accumulate, work.position->type));
 }
 
+void NestBuilder::know_value(const Expr& expr, ValueId value) {
+  alive_.push_back(expr);
+  frames_.back().values[{expr.get(), program_.values[value].type}] = value;
+}
+
 /// The values of the reduction after its loop; of one in lanes, of all lanes together.
 void NestBuilder::note_results(const Reduction& reduction, const Work& work, bool in_lanes) {
   const auto held = [&](VarId var, ValueType type) {
@@ -368,15 +373,11 @@ void NestBuilder::note_results(const Reduction& reduction, const Work& work, boo
   const auto combined = [&](ReduceKind kind, ValueId value) {
     return in_lanes ? emit_operation(op::CombineLanes{kind, value}, program_.values[value].type, false) : value;
   };
-  const auto note = [&](const Expr& expr, ValueId value) {
-    alive_.push_back(expr);
-    frames_.back().values[{expr.get(), program_.values[value].type}] = value;
-  };
   const Expr& expr = reduction.expr;
   const ValueId best = held(work.id, work.type);
-  if (!work.position) return note(expr, combined(expr->reduce, best));
+  if (!work.position) return know_value(expr, combined(expr->reduce, best));
   const ValueId extremum = combined(*extremum_of(expr->reduce), best);
-  note(extremum_of_search(expr, compared(source_, expr, reduction.type).first), extremum);
+  know_value(extremum_of_search(expr, compared(source_, expr, reduction.type).first), extremum);
   ValueId position = held(work.position->var, work.position->type);
   if (in_lanes) {
     // The smallest position of the lanes that hold the extremum.
@@ -388,7 +389,7 @@ void NestBuilder::note_results(const Reduction& reduction, const Work& work, boo
     const ValueId none = neutral(expr->reduce, work.position->type);
     position = emit_call("where", {emit_call("<", {position, none}), position, first});
   }
-  note(expr, position);
+  know_value(expr, position);
 }
 
 /// Equal, or both NaN.

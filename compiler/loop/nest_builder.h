@@ -89,6 +89,8 @@ class NestBuilder {
   void close_loop();
   ValueId emit(const Expr& expr, ValueType type);
   ValueId emit_operation(Operation operation, ValueType type, bool varying);
+  /// Until the innermost loop is closed, the expression is this value.
+  void know_value(const Expr& expr, ValueId value);
   ValueId emit_call(std::string_view function, std::vector<ValueId> args);
   void append(Statement statement);
   const Program& source() const { return source_; }

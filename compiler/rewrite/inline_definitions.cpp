@@ -213,7 +213,8 @@ class Inliner {
     // What a scan has computed is read by others, not computed again.
     const bool is_read = producer.scan && producer.scan != consumer_->scan;
     if (is_read || !worth_inlining(candidate, expr, scope) || !is_affordable(candidate)) {
-      if (candidate.cost >= (is_triangle(producer) ? kTrivialCost : kTableCost)) refused_.insert(producer.name);
+      if (candidate.cost >= (is_triangle(producer) ? kTrivialCost : kTableCost) || steps_look_up(producer, expr))
+        refused_.insert(producer.name);
       return expr;
     }
     const Expr body = substitute(producer.body, axes_by_subscripts(expr));
@@ -246,7 +247,7 @@ class Inliner {
     const bool has_long_axis =
         std::ranges::any_of(producer.axes, [](const AxisDecl& axis) { return is_long(axis.range); });
     if (!has_long_axis && (producer_cost >= kTableCost || converted_.contains(producer.name))) return false;
-    if (producer_cost <= kTrivialCost) return true;
+    if (producer_cost <= kTrivialCost && !steps_look_up(producer, use)) return true;
     if (is_triangle(producer) && !is_triangle(*consumer_)) return false;
     // A consumer that is itself about to go into others is no loop yet.
     if (producer_cost < kTableCost && !consumer_->output && is_element_wise(consumer_->body)) return true;
@@ -260,6 +261,14 @@ class Inliner {
       return entry.first.kind() == Symbol::Kind::Free && is_long(entry.second) && !mentions_axis(use, entry.first);
     });
     return outer_sum == scope.open.end() && !is_repeated;
+  }
+
+  /// Whether every step of a scan would read again where values say, which takes longer than to load what came of it.
+  bool steps_look_up(const Definition& producer, const Expr& use) const {
+    if (!consumer_->scan || producer.scan || mentions_axis(use, Symbol::axis(0))) return false;
+    bool found = false;
+    visit(producer.body, [&](const Expr& e) { found |= reads_by_value(e); });
+    return found;
   }
 
   /// Whether subscripts that several loops move, as those of a frame in a signal, come to each element often.

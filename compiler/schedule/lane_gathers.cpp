@@ -68,6 +68,12 @@ bool is_read_again(const Expr& access, const Scope& scope) {
   return times >= kLongExtent;
 }
 
+/// Whether the steps of a scan walk along what lies together in memory: each of them gathers one element of lines that
+/// the next step gathers from, too.
+bool steps_along_rows(const Expr& access, const Definition& definition) {
+  return definition.scan && !access->subscripts.empty() && access->subscripts.back().mentions(Symbol::axis(0));
+}
+
 double elements_of(const Program& program, const std::string& tensor, const DimValues& extents) {
   double count = 1;
   for (const Affine& extent : program.shape_of(tensor)) count *= static_cast<double>(evaluate(extent, extents));
@@ -157,7 +163,7 @@ std::set<LaneGather> gathers_of(const Program& program, const Nest& nest) {
     std::set<std::string> read_again;
     const LaneAccesses accesses(nest.lanes_depth, [&](const Expr& access, const Scope& scope, Symbol index) {
       axes[access->tensor].insert(gathered_axis(access, index));
-      if (is_read_again(access, scope)) read_again.insert(access->tensor);
+      if (is_read_again(access, scope) || steps_along_rows(access, root.definition)) read_again.insert(access->tensor);
     });
     accesses.visit(root);
     for (const auto& [tensor, along] : axes) {

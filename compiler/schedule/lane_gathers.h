@@ -12,7 +12,7 @@
 namespace moxie {
 
 /// Lanes of a definition's loops lie along this axis of a tensor, which is not its fastest, and read the same elements
-/// again in many iterations of other loops.
+/// again in many iterations of other loops, or the same lines of memory in the steps of a scan.
 struct LaneGather {
   std::string definition, tensor;
   std::uint32_t axis = 0;

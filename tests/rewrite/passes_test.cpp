@@ -465,6 +465,21 @@ TEST_CASE("sums by value take a step for each term, whatever these read of the e
   CHECK_FALSE(is_scatter("y[v] = sum[s in 0..min(v+1, 90)](where(i[s] == v, w[s], 0))"));  // the range moves
 }
 
+TEST_CASE("what every step of a scan would look up again is stored before it, for all that read it") {
+  const auto stores = [](const std::string& weight) {
+    const Program program = specialise(
+        parse("dim N = 500, E = 5000, T = 20\nindex t:T, n:N, e:E\n"
+              "input i[E]: i32, j[E]: i32, w[E] > 0, degree[N] > 0\nlet p[e] = " +
+              weight +
+              "\nscan t {\n  let r[t,n] = sum[e](where(j[e] == n, p[e]*where(t == 0, 1, r[t-1,i[e]]), 0))\n}\n"
+              "output y[n] = r[T-1,n]\noutput z[e] = p[e] + w[e]\n"),
+        {});
+    return optimise(program).find_definition("p") != nullptr;
+  };
+  CHECK(stores("w[e]/degree[i[e]]"));
+  CHECK_FALSE(stores("2*w[e]"));
+}
+
 TEST_CASE("sums by value step through what settles their elements alone") {
   const Program weights =
       specialise(parse("dim B = 64, E = 640, D = 32\nindex b:B, e:E, d:D\n"

@@ -128,6 +128,14 @@ TEST_CASE("constant ranges are counted") {
   CHECK_FALSE(llvm_ir::constant_trip_count(Range::extent(Symbol::dim("N"))));
 }
 
+TEST_CASE("a range between equal constants has one iteration or none") {
+  const Affine n = Symbol::dim("N");
+  CHECK(llvm_ir::only_iteration(Range{{{1, 0}, {1, n}}, {{1, 0}, {1, n + Affine(2)}}}) == 0);
+  CHECK(llvm_ir::only_iteration(Range{{{2, 5}, {1, n}}, {{3, 11}}}) == 3);
+  CHECK_FALSE(llvm_ir::only_iteration(Range{{{1, 0}, {1, n}}, {{1, 1}}}));
+  CHECK_FALSE(llvm_ir::only_iteration(Range{{{1, 0}}, {{1, n}}}));
+}
+
 TEST_CASE("names and comments cannot break out of their place") {
   LoopProgram p = column_squares();
   p.name = "a\"b\n}";

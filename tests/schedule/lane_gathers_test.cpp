@@ -169,6 +169,21 @@ output y[n] = h[T-1,n]
   CHECK(evaluate(copies, {}, inputs).at("y") == evaluate(program, {}, inputs).at("y"));
 }
 
+TEST_CASE("series that lie one after the other are copied before a scan over time, so that its steps read vectors") {
+  const auto gathers = [](const std::string& element, const std::string& shape) {
+    const Program program = specialise(
+        parse("dim S = 80, T = 70\nindex s:S, t:T\ninput " + shape +
+              "\nscan t {\n  let h[t,s] = where(t == 0, 0, 0.5*h[t-1,s]) + " + element + "\n}\noutput y[s] = h[T-1,s]"),
+        {});
+    return gathers_of(program, nest_of(program, "h", "lanes(s)"));
+  };
+  using Gathers = std::set<LaneGather>;
+  CHECK(gathers("x[s,t]", "x[S,T]") == Gathers{{"h", "x", 0}});
+  CHECK(gathers("x[t,s]", "x[T,S]").empty());
+  CHECK_MESSAGE(gathers("x[s,3]", "x[S,T]").size() == 1, "the same elements at all steps");
+  CHECK(gathers("x", "x").empty());
+}
+
 TEST_CASE("kernels over points in space read vectors from copies") {
   const Machine& machine = default_machine("x86-64-v4");
   const Plan plan = make_plan(specialise(parse(R"(dim N = 3000, M = 3000, D = 3

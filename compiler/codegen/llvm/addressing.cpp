@@ -40,6 +40,15 @@ std::optional<std::int64_t> constant_trip_count(const Range& range) {
   return std::max<std::int64_t>(0, checked_add(checked_add(*high, 1), -*low));
 }
 
+std::optional<std::int64_t> only_iteration(const Range& range) {
+  std::optional<std::int64_t> first, last;
+  for (const auto& [divisor, low] : range.lows)
+    if (low.is_constant()) first = std::max(first.value_or(INT64_MIN), ceil_div(low.constant(), divisor));
+  for (const auto& [divisor, high] : range.highs)
+    if (high.is_constant()) last = std::min(last.value_or(INT64_MAX), floor_div(high.constant(), divisor));
+  return first == last ? first : std::nullopt;
+}
+
 Val Addressing::add(const Val& a, const Val& b) {
   if (is_literal(a, "0")) return b;
   return is_literal(b, "0") ? a : ir_.binary("add nsw", a, b);
@@ -156,6 +165,16 @@ Val Addressing::extreme(const std::vector<Bound>& bounds, bool is_low) {
     result = ir_.select(ir_.icmp(is_low ? "sgt" : "slt", result, next), result, next);
   }
   return result;
+}
+
+Val Addressing::contains(const Range& range, std::int64_t value) {
+  std::optional<Val> all;
+  const auto add = [&](const Val& condition) { all = all ? ir_.binary("and", *all, condition) : condition; };
+  for (const Bound& low : range.lows)
+    if (!low.value.is_constant()) add(ir_.icmp("sle", rounded(low, true), integer(value)));
+  for (const Bound& high : range.highs)
+    if (!high.value.is_constant()) add(ir_.icmp("sge", rounded(high, false), integer(value)));
+  return all.value_or(Val{Scalar::i1, 1, "true"});
 }
 
 Val Addressing::first(const Range& range) { return extreme(range.lows, true); }

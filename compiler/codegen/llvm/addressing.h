@@ -29,6 +29,9 @@ struct Offset {
 /// Number of values of a range whose bounds are constants.
 std::optional<std::int64_t> constant_trip_count(const Range& range);
 
+/// The only value that may be in the range, where constant bounds leave no other.
+std::optional<std::int64_t> only_iteration(const Range& range);
+
 class Addressing {
  public:
   explicit Addressing(TextBuilder& builder) : ir_(builder) {}
@@ -45,6 +48,8 @@ class Addressing {
   /// The first and last value of a loop variable; the last is below the first when the range is empty.
   Val first(const Range& range);
   Val last(const Range& range);
+  /// Whether the value is in the range, as those of its bounds say that are no constants.
+  Val contains(const Range& range, std::int64_t value);
 
   /// How far apart neighbours along each axis are stored. Emits the products that are not constant.
   std::vector<Coefficient> strides(const BufferDecl& buffer);

@@ -219,6 +219,7 @@ void KernelWriter::write(const stmt::For& s) {
   if (is_divergent(s)) return write_divergent(s);
   const auto trips = constant_trip_count(s.range);
   if (trips == 0) return;
+  if (const auto only = only_iteration(s.range); only && !trips && !s.vector) return write_if(s, *only);
   const Val first = addressing_.first(s.range), last = addressing_.last(s.range);
   const std::int64_t lanes = lanes_of(s.vector);
   const bool has_tail = lanes > 1 && (!trips || *trips % lanes != 0);
@@ -238,6 +239,17 @@ void KernelWriter::write(const stmt::For& s) {
   branch(ir_.icmp("sle", rest, last), tail, after);
   label(tail);
   write_iteration(s, rest, Partial{active_lanes(rest, last), last});
+  jump(after);
+  label(after);
+}
+
+/// A loop that has this iteration or none.
+void KernelWriter::write_if(const stmt::For& s, std::int64_t iteration) {
+  const Val index = integer(iteration);
+  const std::string inside = ir_.fresh("inside"), after = ir_.fresh("after");
+  branch(addressing_.contains(s.range, iteration), inside, after);
+  label(inside);
+  write_iteration(s, index, std::nullopt);
   jump(after);
   label(after);
 }

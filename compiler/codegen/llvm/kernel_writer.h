@@ -71,6 +71,7 @@ class KernelWriter {
   bool has_divergent_loops(const Block& block, Symbol lanes) const;
   bool is_divergent(const stmt::For& s) const;
   void write_divergent(const stmt::For& s);
+  void write_if(const stmt::For& s, std::int64_t iteration);
   Range iterations_of_lanes(Range range, bool any) const;
   Val lanes_inside(const Range& range, const Val& index);
   void start_partials(int count);
