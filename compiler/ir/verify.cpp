@@ -6,8 +6,6 @@
 #include "compiler/ir/lexer.h"
 #include "compiler/ir/names.h"
 #include "compiler/ir/scans.h"
-#include "compiler/ir/source_text.h"
-#include "compiler/ir/text_library.h"
 #include "compiler/ir/verify_definition.h"
 #include "compiler/support/error.h"
 
@@ -142,78 +140,7 @@ void check_roles(const Program& program) {
   }
 }
 
-/// The line of the text that defines the tensor, if there is one: it may stand in an included file.
-std::optional<std::pair<std::size_t, std::string_view>> line_of(const Definition& definition, std::string_view text) {
-  std::size_t begin = 0;
-  for (int line = 1; line < definition.line && begin != std::string_view::npos; ++line) {
-    const std::size_t end = text.find('\n', begin);
-    begin = end == std::string_view::npos ? end : end + 1;
-  }
-  if (definition.line == 0 || begin == std::string_view::npos) return std::nullopt;
-  const std::string_view line = text.substr(begin, text.find('\n', begin) - begin);
-  if (line.find(definition.name) == std::string_view::npos) return std::nullopt;
-  return std::pair(begin, line);
-}
-
-/// The end of `quoted` where it stands at `begin` of the line, spaces aside.
-std::optional<std::size_t> end_of_match(std::string_view line, std::size_t begin, std::string_view quoted) {
-  std::size_t at = begin;
-  for (const char c : quoted) {
-    while (at > begin && at < line.size() && line[at] == ' ' && c != ' ') ++at;
-    if (c == ' ' && (at == line.size() || line[at] != ' ')) continue;
-    if (at == line.size() || line[at] != c) return std::nullopt;
-    ++at;
-  }
-  return at;
-}
-
-/// Where the first thing that the message quotes stands in the line, or else the definition's name.
-std::size_t quoted_place(std::string_view message, std::string_view line, const std::string& name) {
-  const auto is_word = [&](std::size_t at) { return at < line.size() && is_identifier(line.substr(at, 1)); };
-  std::size_t open = message.find('`');
-  while (open != std::string_view::npos) {
-    const std::size_t close = message.find('`', open + 1);
-    if (close == std::string_view::npos) break;
-    const std::string_view quoted = message.substr(open + 1, close - open - 1);
-    for (std::size_t begin = line.find('=') + 1; begin < line.size() && !quoted.empty(); ++begin) {
-      const auto end = end_of_match(line, begin, quoted);
-      const bool cuts_word = end && ((is_word(begin) && is_word(begin - 1)) || (is_word(*end - 1) && is_word(*end)));
-      if (end && !cuts_word) return begin;
-    }
-    open = message.find('`', close + 1);
-  }
-  return line.find(name);
-}
-
-/// Throws what verify() says about a definition, shown in the text.
-template <class E>
-[[noreturn]] void fail_in(const E& error, const Definition& definition, std::string_view text, std::string_view file) {
-  const auto line = line_of(definition, text);
-  const std::string head = fmt::format("definition `{}` (line {}): ", definition.name, definition.line);
-  std::string message = error.what();
-  if (!line || !message.starts_with(head)) throw E(error);
-  message.erase(0, head.size());
-  const std::size_t place = line->first + quoted_place(message, line->second, definition.name);
-  const std::size_t remedy = message.rfind("; ");
-  const std::string hint = remedy == std::string::npos ? "" : message.substr(remedy + 2);
-  SourceText(text, file).fail<E>(place, message.substr(0, remedy), hint);
-}
-
 }  // namespace
-
-void verify_text(const Program& program, std::string_view text, std::string_view file) {
-  for (std::size_t k = 0; k < program.definitions.size(); ++k) {
-    const Definition& definition = program.definitions[k];
-    try {
-      verify_definition(program, k);
-    } catch (const TypeError& error) {
-      fail_in(error, definition, text, file);
-    } catch (const ShapeError& error) {
-      fail_in(error, definition, text, file);
-    }
-  }
-  verify(program);
-}
 
 void verify(const Program& program) {
   check_names(program);

@@ -109,9 +109,11 @@ class ReductionSplitter {
       return long_sum_first(known, algebra_, expr, scope).value_or(expr);
     });
     if (is_ordered_as_a_whole(known, user, root)) return root;
-    const std::uint32_t inside = summand_of(root)->height;
+    // Integers and halves are rounded once, when all is summed: their long sums have parts in a definition that is not.
+    const bool is_rounded = !is_stored_as_computed(user.dtype);
+    const std::uint32_t inside = is_rounded ? root->height : summand_of(root)->height;
     return rewrite_top_down(root, Scope::of(user), [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
-      const bool splits = expr->kind == NodeKind::Reduce && expr != root && expr->height <= inside &&
+      const bool splits = expr->kind == NodeKind::Reduce && (expr != root || is_rounded) && expr->height <= inside &&
                           (is_long(expr->range, scope) || is_over_samples(expr, scope) ||
                            is_shared_product(algebra_, expr, scope) || worthwhile_scatter(known, expr, scope)) &&
                           fits_in_memory(user, expr, scope);

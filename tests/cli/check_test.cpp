@@ -44,6 +44,17 @@ output y[n] = x[row[n],0,column[n]]
   CHECK(shop.moxie({"check", "table.mox", "--dim", "A=2,B=3,N=40"}).code == 0);
 }
 
+TEST_CASE("check takes formulas of which all outputs are integers") {
+  const Workshop shop;
+  shop.write("place.mox", "dim N\nindex n:N\ninput x[N]\noutput place: i32 = argmax[n](x[n])\n");
+  for (const std::vector<std::string>& wrt : {std::vector<std::string>{}, {"--wrt", "x"}}) {
+    std::vector<std::string> words = {"check", "place.mox", "--dim", "N=5"};
+    words.insert(words.end(), wrt.begin(), wrt.end());
+    const Outcome outcome = shop.moxie(words);
+    CHECK_MESSAGE(outcome.code == 0, outcome.err);
+  }
+}
+
 TEST_CASE("check compares no differences with declared derivatives") {
   const Workshop shop;
   shop.write("declared.mox",

@@ -229,6 +229,27 @@ TEST_CASE("what verification finds is shown in the text, with what to do") {
   CHECK(message("output y[n] = x[0,n]").empty());
 }
 
+TEST_CASE("what verification finds in a function is shown there, with the calls that lead to it") {
+  const auto message = [](const std::string& lines) {
+    const std::string text = kHead + lines + "\n";
+    try {
+      verify_text(parse(text), text, "test.mox");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string next = message(
+      "def next(a, b) = x[a, b + 1]\ndef twice(c, d) = 2*next(c, d)\n"
+      "output y[s,n] = w + twice(s, n)");
+  CHECK(next.starts_with("test.mox:4:18: subscript n+1 of `x[s,n+1]` can leave 0..N"));
+  CHECK(next.find("def next(a, b) = x[a, b + 1]\n                   ^\n  guard the access") != std::string::npos);
+  CHECK(next.find("test.mox:5:21: in this call of `next`") != std::string::npos);
+  CHECK(next.find("test.mox:6:21: in this call of `twice`") != std::string::npos);
+  CHECK(message("def step(a) = (a > 1)*2\noutput y[s,n] = step(x[s,n])").starts_with("test.mox:4:18: `x[s,n] > 1` is"));
+  CHECK(message("def f(a) = 2*a\noutput y[s,n] = f(w) + x[s, n + 1]").starts_with("test.mox:5:24: subscript"));
+}
+
 TEST_CASE("tensors and numbers that functions take may be integers that stand in subscripts") {
   const std::string declared = "input E[R,N], word[S]: i32, next[S]: i32\n";
   check_same(declared + "def row(t[:,:], k[:], s, n) = t[k[s],n]\noutput y[s,n] = row(E, word, s, n)\n",

@@ -145,6 +145,21 @@ TEST_CASE("numbers are stored as the nearest integers of the range, and in a boo
   }
 }
 
+TEST_CASE("long sums are rounded once, when all is summed") {
+  constexpr std::int64_t kLong = 20000;
+  const TensorValues inputs = {{"x", Values(kLong, 0.375)}, {"i", ramp(kLong, 3)}};
+  for (const char* rows : {"S = 20000", "S dynamic"}) {
+    for (const char* dtype : {"i32", "i64", "u8", "f16", "bf16"}) {
+      CAPTURE(dtype);
+      check_everywhere(fmt::format("dim {0}, V = 3\nindex s:S, v:V\ninput x[S], i[S]: i32\n"
+                                   "output all: {1} = sum[s](x[s])\n"
+                                   "output parts[v]: {1} = sum[s](where(i[s] == v, x[s], 0))\n",
+                                   rows, dtype),
+                       {{"S", kLong}}, inputs);
+    }
+  }
+}
+
 TEST_CASE("stored elements are numbers and conditions") {
   const DimValues dims = {{"S", 21}, {"N", 37}};
   const TensorValues inputs = {

@@ -197,7 +197,9 @@ Sample make_sample(const Program& program, const DimValues& dims, const std::vec
   sample.dims = choose_dims(program, dims);
   sample.program = specialise(with_dtype(in_default_dtype(program), DType::f64), sample.dims);
   sample.wrt = wrt;
-  if (wrt.empty()) {
+  if (real_outputs(program).empty()) {
+    sample.wrt.clear();  // integers have no derivatives
+  } else if (wrt.empty()) {
     for (const InputDecl& input : program.inputs) {
       if (!holds_integers(input.dtype)) sample.wrt.push_back(input.name);
     }

@@ -68,7 +68,11 @@ NpyType type_of(DType dtype) {
   return NpyType::f4;
 }
 
+/// Integers of 64 bits stay what they are: not all of them are doubles.
 HostTensor tensor_of(const NpyArray& array) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(array.bytes.data());
+  if (array.type == NpyType::i8)
+    return {DType::i64, {array.shape.begin(), array.shape.end()}, {bytes, bytes + array.bytes.size()}};
   return make_host_tensor(dtype_of(array.type), {array.shape.begin(), array.shape.end()}, array.to<double>());
 }
 

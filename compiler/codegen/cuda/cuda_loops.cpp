@@ -301,12 +301,14 @@ class GpuLowering {
   }
 
   /// A warp and a block run the same loops, so that these are lowered once for both. If all definitions are sums,
-  /// blocks may also compute chunks of them.
+  /// blocks may also compute chunks of them: not of integers and halves, which are rounded once, when all is summed.
   std::optional<Nested> cheapest_team(const Nest& nest) const {
     std::optional<Nested> best = cheapest_of_loops(nest, {kThread}, 0);
     if (!std::ranges::any_of(nest.roots, has_sum)) return best;
     keep_cheaper(best, cheapest_of_loops(nest, {kWarp, kBlock}, 0));
-    const bool sums = std::ranges::all_of(nest.roots, [](const NestRoot& root) { return is_sum(root.definition); });
+    const bool sums = std::ranges::all_of(nest.roots, [](const NestRoot& root) {
+      return is_sum(root.definition) && is_stored_as_computed(root.definition.dtype);
+    });
     if (sums) keep_cheaper(best, cheapest_of_loops(nest, {kBlock}, 1));
     return best;
   }
