@@ -1,6 +1,6 @@
 // pow, with the special cases of C's pow. Small whole exponents are multiplied out, beside a square root where a half
-// is left; else x^y = e^(y log|x|), in f64 with the logarithm and the product in two words each, for their error is
-// multiplied by up to 700.
+// is left; else x^y = e^(y log|x|), with the logarithm and the product in two words each, for their error is
+// multiplied by up to 700 (in f32, 88).
 #include <algorithm>
 #include <optional>
 
@@ -45,7 +45,14 @@ struct TwoWords {
   Vec high, low;
 };
 
-constexpr double kTwoThirdsHigh = 0x1.5555554p-1, kTwoThirdsLow = 0x1.5555555555555p-29;
+/// 2/3, high with half a mantissa.
+struct TwoThirds {
+  double high, low;
+};
+TwoThirds two_thirds(const Vec& x) {
+  if (x.val.type == Scalar::f32) return {0x1.554p-1, 0x1.555556p-13};
+  return {0x1.5555554p-1, 0x1.5555555555555p-29};
+}
 
 Vec upper_bits(const Vec& x) { return real(bits(x) & format(x).high_half); }
 
@@ -62,14 +69,16 @@ TwoWords quotient(const Vec& f) {
 TwoWords log_near_one_two_words(const Vec& f) {
   const auto [s_high, s_low] = quotient(f);
   const Vec s = s_high + s_low, square = s * s, square_high = s_high * s_high;
-  const Vec rest = s_low * (s_high + s) + 1.5 * (square * square) * polynomial(square, table::kLogTailF64);
+  const Vec rest =
+      s_low * (s_high + s) + 1.5 * (square * square) * polynomial(square, table::kLogTailF32, table::kLogTailF64);
   const Vec factor_high = upper_bits(3 + square_high + rest);
   const Vec factor_low = rest - ((factor_high - 3) - square_high);
   const Vec product = s_high * factor_high;
   const Vec product_rest = s_low * factor_high + factor_low * s;
   const Vec high = upper_bits(product + product_rest);
   const Vec low = product_rest - (high - product);
-  return {kTwoThirdsHigh * high, kTwoThirdsLow * high + low * (2.0 / 3)};
+  const TwoThirds thirds = two_thirds(f);
+  return {thirds.high * high, thirds.low * high + low * (2.0 / 3)};
 }
 
 /// log x, high with half a mantissa.
@@ -83,16 +92,22 @@ TwoWords log_two_words(const Vec& x) {
   return {high, low - (high - sum)};
 }
 
-Vec positive_pow_f64(const Vec& x, const Vec& y) {
+Vec positive_pow(const Vec& x, const Vec& y) {
   const auto [log_high, log_low] = log_two_words(x);
   const Vec y_high = upper_bits(y);
-  return exp_sum(y_high * log_high, (y - y_high) * log_high + y * log_low);
+  const Vec product = y_high * log_high;
+  // Over- and underflows need no second word, which exp_sum() does not take if it is large.
+  const Vec rest =
+      select(abs(product) < (x.val.type == Scalar::f32 ? 200 : 2000), (y - y_high) * log_high + y * log_low, 0);
+  return exp_sum(product, rest);
 }
 
-Vec pow_f64(const Vec& x, const Vec& y) {
+/// Of any numbers.
+Vec full_pow(const Vec& x, const Vec& y) {
   const Vec magnitude = abs(x);
   const Vec limited = at_least(at_most(y, 0x1p64), -0x1p64);  // over- and underflows already, unless x is one
-  const Vec power = x.f32_accuracy ? exp(limited * log_finite(magnitude)) : positive_pow_f64(magnitude, limited);
+  const bool has_digits_to_spare = x.f32_accuracy && x.val.type == Scalar::f64;
+  const Vec power = has_digits_to_spare ? exp(limited * log_finite(magnitude)) : positive_pow(magnitude, limited);
 
   const Vec zero = equal(magnitude, 0), infinite = equal(magnitude, kInf);
   const Vec at_zero = select(y < 0, constant(y, kInf), select(y > 0, constant(y, 0), y));
@@ -105,11 +120,18 @@ Vec pow_f64(const Vec& x, const Vec& y) {
   return select(equal(y, 0) | equal(x, 1), 1, finite_base);
 }
 
+/// Most bases are positive and finite, and most exponents moderate.
+Vec general_pow(const Vec& x, const Vec& y) {
+  if (x.val.type == Scalar::f64 && x.f32_accuracy) return full_pow(x, y);
+  const Vec is_usual = (x > 0) & (x < kInf) & (abs(y) < 0x1p31);
+  return unless(!is_usual, positive_pow(x, y), [&] { return full_pow(x, y); });
+}
+
 }  // namespace
 
 Vec pow(const Vec& x, const Vec& y) {
   if (const auto power = constant_power(x, y)) return *power;
-  return x.val.type == Scalar::f32 ? to_f32(pow_f64(to_f64(x), to_f64(y))) : pow_f64(x, y);
+  return general_pow(x, y);
 }
 
 }  // namespace moxie::llvm_ir

@@ -37,6 +37,9 @@ inline constexpr double kLogTailF64[] = {0x1.99999999999e0p-2, 0x1.249249247b89a
                                          0x1.745cf8631cd95p-3, 0x1.3b1c7c3f3ab56p-3, 0x1.0fb539bdb6eacp-3,
                                          0x1.0c6f68c9f8221p-3};
 
+// the same where a single is asked for: the first terms of the series 2/5 + 2/7 z + 2/9 z^2 + ...
+inline constexpr double kLogTailF32[] = {2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13};
+
 // log(1+e) / e on [0.0, 1.0]; weighted error 4.7e-9
 inline constexpr double kLog1pF32[] = {
     0x1.ffffffd785b6fp-1,  -0x1.ffffbe85b6420p-2, 0x1.554c7f436c004p-2,  -0x1.ff0f8927bcb5ap-3, 0x1.92f69eb930ba8p-3,
