@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "compiler/ir/foreign_words.h"
 #include "compiler/ir/functions.h"
@@ -152,6 +153,23 @@ const Affine& Names::affine_argument(const Argument& argument, const Token& name
                           "let j[i]: i32 = floor(..), and give j[i]");
 }
 
+namespace {
+
+/// Whether the line in which the name stands defines it.
+bool is_defined_there(std::string_view text, const Token& name) {
+  std::string_view line = text.substr(0, name.offset);
+  line.remove_prefix(line.find_last_of('\n') + 1);
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  return std::ranges::any_of(std::array<std::string_view, 2>{"let ", "output "}, [&](std::string_view word) {
+    if (!line.starts_with(word)) return false;
+    const std::string_view rest = line.substr(word.size());
+    return rest.starts_with(name.text) && rest.size() > name.text.size() &&
+           !is_identifier(rest.substr(0, name.text.size() + 1));
+  });
+}
+
+}  // namespace
+
 void Names::fail_unknown(const Program& program, const Token& name) const {
   if (find_index(program, name.text)) {
     tokens_.fail<TypeError>(name, fmt::format("index `{}` is not bound here", name.text), how_to_bind(name.text));
@@ -166,7 +184,13 @@ void Names::fail_unknown(const Program& program, const Token& name) const {
   for (const Definition& definition : program.definitions) known.push_back(definition.name);
   for (const Binding& binding : scope_) known.push_back(binding.name);
   for (const Argument& argument : arguments_) known.emplace_back(argument.name);
-  std::string hint = did_you_mean(name.text, known);
+  std::string hint;
+  if (is_defined_there(tokens_.source().text(), name))
+    hint = fmt::format(
+        "a definition that reads its elements of an earlier step stands in a scan over its first index: "
+        "`scan t {{ let {0}[t] = where(t == 0, .., {0}[t-1]) }}`",
+        name.text);
+  if (hint.empty()) hint = did_you_mean(name.text, known);
   if (hint.empty()) hint = said_here(name.text);
   if (hint.empty()) hint = "declare it in a line above: `input` or `let` for tensors, `index` for indices, `dim`";
   tokens_.fail<TypeError>(name, fmt::format("`{}` is not declared", name.text), hint);

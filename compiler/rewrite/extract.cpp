@@ -87,6 +87,45 @@ bool may_admit(const Expr& condition, const Expr& expr) {
   return condition->free_symbols.empty() || !std::ranges::all_of(condition->free_symbols, is_other_index);
 }
 
+/// When these conditions hold for some value of an index that the expression does not know: where all of these affine
+/// expressions are at least 0, else no element is asked for. `u < t` around what depends on t alone holds for u = 0, if
+/// t >= 1. Nothing where that is not known.
+std::optional<std::vector<Affine>> when_some_index_admits(const std::vector<Expr>& conditions, const Expr& expr,
+                                                          const Scope& scope) {
+  std::optional<Symbol> other;
+  std::vector<Affine> nonnegative;
+  for (const Expr& condition : conditions) {
+    const IndexCondition says = conditions_of(condition, true);
+    if (!says.rest.empty() || !says.zero.empty()) return std::nullopt;
+    std::ranges::copy(says.nonnegative, std::back_inserter(nonnegative));
+    for (const Symbol symbol : condition->free_symbols) {
+      if (symbol.is_dim() || expr->depends_on(symbol)) continue;
+      if (other.value_or(symbol) != symbol) return std::nullopt;
+      other = symbol;
+    }
+  }
+  const Range* range = other ? scope.find(*other) : nullptr;
+  const auto is_whole = [](const Bound& bound) { return bound.divisor == 1; };
+  if (!range || !std::ranges::all_of(range->lows, is_whole) || !std::ranges::all_of(range->highs, is_whole))
+    return std::nullopt;
+  std::vector<Affine> lows, highs;
+  for (const Bound& low : range->lows) lows.push_back(low.value);
+  for (const Bound& high : range->highs) highs.push_back(high.value);
+  for (const Affine& value : nonnegative) {
+    const std::int64_t coefficient = value.coefficient(*other);
+    if (coefficient != 1 && coefficient != -1) return std::nullopt;
+    const Affine rest = value - Affine(*other) * coefficient;
+    coefficient == 1 ? lows.push_back(-rest) : highs.push_back(rest);
+  }
+  const IndexDomain domain = domain_of(scope);
+  std::vector<Affine> when;
+  for (const Affine& low : lows) {
+    for (const Affine& high : highs)
+      if (domain.prove_nonnegative(high - low) != Proof::Holds) when.push_back(high - low);
+  }
+  return when;
+}
+
 /// The open index, but not the step of a scan, that the row mentions beside dims; nothing if there is not just one.
 std::optional<Symbol> only_index(const Affine& row, const Scope& scope) {
   std::optional<Symbol> found;
@@ -190,8 +229,16 @@ std::string axis_name(const Program& program, const std::vector<AxisDecl>& axes,
 std::optional<Extraction> extract(const Program& program, const Scope& scope, const Expr& expr, const std::string& stem,
                                   DType dtype, ExtractedAxes axes) {
   // Its conditions would stay behind: the subscripts that they admit are not known.
-  if (expr->gathers && std::ranges::any_of(scope.conditions, [&](const Expr& c) { return may_admit(c, expr); }))
-    return std::nullopt;
+  std::vector<Expr> admitting;
+  std::ranges::copy_if(scope.conditions, std::back_inserter(admitting),
+                       [&](const Expr& condition) { return may_admit(condition, expr); });
+  Expr guarded = expr;
+  if (expr->gathers && !admitting.empty()) {
+    const auto when = when_some_index_admits(admitting, expr, scope);
+    if (!when) return std::nullopt;
+    for (const Affine& value : *when)
+      guarded = call("where", {call(">=", {index_value(value), constant(0)}), guarded, constant(0)});
+  }
   // An index of a matrix that the body holds has no range here; once that is a definition of its own, it is an axis.
   const auto is_unknown = [&](Symbol symbol) { return symbol.kind() == Symbol::Kind::Free && !scope.find(symbol); };
   if (std::ranges::any_of(expr->free_symbols, is_unknown)) return std::nullopt;
@@ -216,7 +263,7 @@ std::optional<Extraction> extract(const Program& program, const Scope& scope, co
     to_axes.emplace_back(symbol, first + Symbol::axis(static_cast<std::uint32_t>(definition.axes.size() - 1)));
     subscripts.push_back(Affine(symbol) - first);
   }
-  definition.body = substitute(expr, to_axes);
+  definition.body = substitute(guarded, to_axes);
   std::optional<AtStep> at;
   if (scope.scan) {
     const bool steps = !symbols.empty() && symbols[0] == Symbol::axis(0);

@@ -181,6 +181,7 @@ TEST_CASE("what other languages write is answered with what it is here") {
   check_message("let y[s] = softmax[n](x[s,n])\n", {"`softmax` over `n` has one subscript, but no element is chosen"});
   check_message("let y[s] = softmax[n](x[s,n])[0,1]\n", {"`softmax` over `n` has one subscript"});
   check_message("let y = mean(w)\n", {"`mean` needs its index"});
+  check_message("let y[s] = y[s-1] + w\n", {"`y` is not declared", "scan t { let y[t] = where(t == 0, .., y[t-1]) }"});
 }
 
 TEST_CASE("errors have the parts of their messages") {

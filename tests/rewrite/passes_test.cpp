@@ -203,6 +203,21 @@ output y[n] = where(n >= 1, sum[s](x[s,n-1])*z[n], 0)
   CHECK(!contains(print(result), "sum[s](x[s,n-1]"));
 }
 
+TEST_CASE(
+    "a sum by value leaves a mask on another index that asks for each of its elements, or for some that it says") {
+  for (const std::string mask : {"u <= t", "u < t", "u >= t"}) {
+    CAPTURE(mask);
+    const Program program = specialise(parse("dim T = 200, V = 1000\nindex t:T, u:T\ninput word[T]: i32, G[V,V]\n"
+                                             "output w[t,u] = softmax[u](where(" +
+                                             mask + ", G[word[t],word[u]], -inf))"),
+                                       {});
+    const Program result = optimise(program);
+    std::size_t inside = 0;
+    visit(result.find_definition("w")->body, [&](const Expr& e) { inside += e->kind == NodeKind::Reduce; });
+    CHECK(inside == 0);
+  }
+}
+
 TEST_CASE("a sum takes along its part of the condition that guards it") {
   const Program result = optimised(R"(dim N
 index i:N, j:N, l:N
