@@ -207,6 +207,13 @@ Program lift_repeated_contractions(const Program& program, const ActiveTensors& 
   return ReductionLifter(program, {takes, true, ".contraction"}).run();
 }
 
+Program lift_repeated_contractions(const Program& program) {
+  ActiveTensors all;
+  for (const InputDecl& input : program.inputs) all.insert(input.name);
+  for (const Definition& definition : program.definitions) all.insert(definition.name);
+  return lift_repeated_contractions(program, all);
+}
+
 Program lift_normalisers(const Program& program, const ActiveTensors& active) {
   const auto takes = [&](const Expr& expr, const IterationDomain& domain) {
     return is_shared(expr, {ReduceKind::LogSumExp}, domain, active);

@@ -6,6 +6,7 @@
 #include "compiler/diff/factor_reductions.h"
 #include "compiler/diff/gathered_sums.h"
 #include "compiler/diff/lift_linear_algebra.h"
+#include "compiler/diff/repeated_contractions.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/prefix_reduction.h"
 
@@ -71,6 +72,9 @@ std::span<const Pass> passes() {
       Pass{"reuse-inverses", "solves with one matrix for many right-hand sides multiply by its inverse",
            reuse_inverses},
       Pass{"factor-matrices", "large matrices are factored once for all that is asked of them", factor_matrices, true},
+      Pass{"lift-contractions",
+           "sums of products that bodies write out more than once, as a softmax does its argument, are definitions",
+           [](const Program& program) { return lift_repeated_contractions(program); }},
       Pass{"solve-conditions", "sums over what an equation between indices or integers selects lose an index",
            solve_conditions},
       Pass{"split-inner-scatters", "reductions whose terms go where values say leave the reductions around them",

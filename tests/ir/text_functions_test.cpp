@@ -212,43 +212,42 @@ TEST_CASE("errors have the parts of their messages") {
   CHECK(verified.remedy == "guard the access with where(...) or change the range");
 }
 
+namespace {
+
+/// What verification says of these lines, or nothing.
+std::string message_on(const std::string& lines) {
+  const std::string text = kHead + lines + "\n";
+  try {
+    verify_text(parse(text), text, "test.mox");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
 TEST_CASE("what verification finds is shown in the text, with what to do") {
-  const auto message = [](const std::string& line) {
-    const std::string text = kHead + line + "\n";
-    try {
-      verify_text(parse(text), text, "test.mox");
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
-  const std::string outside = message("output y[s,n] = 2*x[s,n] + x[s, n + 1]");
+  const std::string outside = message_on("output y[s,n] = 2*x[s,n] + x[s, n + 1]");
   CHECK(outside.starts_with("test.mox:4:28: subscript n+1 of `x[s,n+1]` can leave 0..N"));
   CHECK(outside.find("output y[s,n] = 2*x[s,n] + x[s, n + 1]\n                             ^\n  guard the access") !=
         std::string::npos);
-  CHECK(message("output y = where(w, 1, 0)").starts_with("test.mox:4:18: `w` is a number, but a condition is wanted"));
-  CHECK(message("output y[n] = x[0,n]").empty());
+  CHECK(
+      message_on("output y = where(w, 1, 0)").starts_with("test.mox:4:18: `w` is a number, but a condition is wanted"));
+  CHECK(message_on("output y[n] = x[0,n]").empty());
 }
 
 TEST_CASE("what verification finds in a function is shown there, with the calls that lead to it") {
-  const auto message = [](const std::string& lines) {
-    const std::string text = kHead + lines + "\n";
-    try {
-      verify_text(parse(text), text, "test.mox");
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
-  const std::string next = message(
+  const std::string next = message_on(
       "def next(a, b) = x[a, b + 1]\ndef twice(c, d) = 2*next(c, d)\n"
       "output y[s,n] = w + twice(s, n)");
   CHECK(next.starts_with("test.mox:4:18: subscript n+1 of `x[s,n+1]` can leave 0..N"));
   CHECK(next.find("def next(a, b) = x[a, b + 1]\n                   ^\n  guard the access") != std::string::npos);
   CHECK(next.find("test.mox:5:21: in this call of `next`") != std::string::npos);
   CHECK(next.find("test.mox:6:21: in this call of `twice`") != std::string::npos);
-  CHECK(message("def step(a) = (a > 1)*2\noutput y[s,n] = step(x[s,n])").starts_with("test.mox:4:18: `x[s,n] > 1` is"));
-  CHECK(message("def f(a) = 2*a\noutput y[s,n] = f(w) + x[s, n + 1]").starts_with("test.mox:5:24: subscript"));
+  CHECK(message_on("def step(a) = (a > 1)*2\noutput y[s,n] = step(x[s,n])")
+            .starts_with("test.mox:4:18: `x[s,n] > 1` is"));
+  CHECK(message_on("def f(a) = 2*a\noutput y[s,n] = f(w) + x[s, n + 1]").starts_with("test.mox:5:24: subscript"));
 }
 
 TEST_CASE("tensors and numbers that functions take may be integers that stand in subscripts") {

@@ -29,6 +29,23 @@ TEST_CASE("sums that differ in the order of their axes are computed once") {
   CHECK(shared_count("let a[i,j] = sum[k](x[i,k]*z[k,j])\nlet b[j,i] = sum[k](z[k,j]*x[i,k]^2)\n", kReaders) == 4);
 }
 
+TEST_CASE("scores that a softmax writes out are one product, as if they had a name") {
+  const auto products = [](const std::string& scores, const std::vector<std::string>& without = {}) {
+    const Program program =
+        specialise(parse("dim T = 512, D = 32\nindex t:T, u:T, d:D\ninput q[T,D], k[T,D], v[T,D]\n" + scores +
+                         "output y[t,d] = sum[u](p[t,u]*v[u,d])\n"),
+                   {});
+    std::size_t count = 0;
+    for (const Step& step : fuse(optimise(program, {}, without)).steps)
+      count += std::holds_alternative<MatrixProduct>(step);
+    return count;
+  };
+  const std::string plain = "let p[t,u] = softmax[u](where(u <= t, sum[d](q[t,d]*k[u,d]), -inf))\n";
+  CHECK(products("let s[t,u] = sum[d](q[t,d]*k[u,d])\nlet p[t,u] = softmax[u](where(u <= t, s[t,u], -inf))\n") == 2);
+  CHECK(products(plain) == 2);
+  CHECK(products(plain, {"lift-contractions"}) < 2);
+}
+
 TEST_CASE("a kernel does not read across the axes what is quickly computed again") {
   CHECK(shared_count("let a[i,j] = x[i,0]*z[0,j]\nlet b[j,i] = x[i,0]*z[0,j]\n", kReaders) == 4);
 }
