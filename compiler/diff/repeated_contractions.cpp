@@ -63,6 +63,12 @@ std::vector<Symbol> read_order(const Expr& reduction, const IterationDomain& dom
   return order;
 }
 
+bool reads_tensor(const Expr& expr) {
+  bool found = false;
+  visit(expr, [&](const Expr& e) { found |= e->kind == NodeKind::Access; });
+  return found;
+}
+
 /// A reduction as a definition of its own, and how one place reads it.
 struct ReductionPlace {
   std::string definition;  // in which it stands
@@ -84,6 +90,7 @@ struct LiftedKind {
   bool repeated;                  // only if several places read different elements
   std::string suffix;             // the new definition is named after its reader, with this behind it
   std::string_view outside = {};  // reductions in arguments of this function stay where they are
+  bool below_values = true;       // also below conditions that read tensors
 };
 
 class ReductionLifter {
@@ -127,6 +134,7 @@ class ReductionLifter {
     names_ = names_of(definition, open);
     const auto at = [&](const auto& self, const Expr& expr, const IterationDomain& domain, DType dtype) -> Expr {
       if (expr->height == 0 || (!kind_.outside.empty() && is_call(expr, kind_.outside))) return expr;
+      if (!kind_.below_values && is_call(expr, "where") && reads_tensor(expr->args[0])) return expr;
       if (kind_.takes(expr, domain)) {
         const auto place = place_of(definition, expr, domain, dtype);
         return place ? visit(*place) : expr;
@@ -211,7 +219,8 @@ Program lift_repeated_contractions(const Program& program) {
   ActiveTensors all;
   for (const InputDecl& input : program.inputs) all.insert(input.name);
   for (const Definition& definition : program.definitions) all.insert(definition.name);
-  return lift_repeated_contractions(program, all);
+  const auto takes = [&](const Expr& expr, const IterationDomain&) { return is_contraction(expr, all); };
+  return ReductionLifter(program, {takes, true, ".contraction", {}, false}).run();
 }
 
 Program lift_normalisers(const Program& program, const ActiveTensors& active) {

@@ -12,6 +12,7 @@ namespace moxie {
 /// those whose reads only the conditions around them keep inside their tensors.
 Program lift_repeated_contractions(const Program& program, const ActiveTensors& active);
 /// The same of all tensors, for values: a library computes the product once, where each place would compute its own.
+/// Not below conditions on values, such as ranges by data: few elements may be asked for.
 Program lift_repeated_contractions(const Program& program);
 /// Gives each log-sum-exp that several elements of a definition read, as those of log_softmax, a definition of its own:
 /// the derivative needs it, and the definition reads the same. Not in exponentials: the normaliser of a softmax is

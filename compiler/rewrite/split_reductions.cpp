@@ -6,6 +6,7 @@
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/flat_sum.h"
 #include "compiler/rewrite/order_contractions.h"
+#include "compiler/rewrite/ordered_sum.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scatter.h"
 #include "compiler/rewrite/scope.h"
@@ -110,7 +111,8 @@ class ReductionSplitter {
     });
     if (is_ordered_as_a_whole(known, user, root)) return root;
     // Integers and halves are rounded once, when all is summed: their long sums have parts in a definition that is not.
-    const bool is_rounded = is_sum(root) && !is_stored_as_computed(user.dtype);
+    const bool is_rounded = is_sum(root) && !is_stored_as_computed(user.dtype) &&
+                            !ordered_sum(algebra_, root, Scope::of(user));  // its readers see how far it counts
     const std::uint32_t inside = is_rounded ? root->height : summand_of(root)->height;
     return rewrite_top_down(root, Scope::of(user), [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
       const bool splits = expr->kind == NodeKind::Reduce && (expr != root || is_rounded) && expr->height <= inside &&
