@@ -122,8 +122,8 @@ std::optional<InFunction> find_in_functions(std::string_view text, std::size_t l
   return std::nullopt;
 }
 
-/// The same for a message whose first quotation has words that the line has not: an argument may have them in the place
-/// of a parameter, so that those of the line are not looked for.
+/// The same for what the message quotes first, if it has words that the line has not. Only these are looked for: the
+/// others may come from an argument, for which the function's body has a parameter.
 std::optional<InFunction> quoted_in_function(std::string_view message, std::string_view text, std::size_t line_begin,
                                              std::string_view line) {
   const std::size_t open = message.find('`'), close = message.find('`', open + 1);

@@ -75,7 +75,8 @@ class HouseholderWriter : protected AlgebraWriter {
     parallel_loop(Affine(j) + Affine(1), size_, [&](Index c) { reflect(j, a_, c); });
   }
 
-  /// Of a matrix that is wider than tall, which is an error that the caller reports, only what there is.
+  /// The columns that have an element on the diagonal: all, unless the matrix is wider than tall. That is an error,
+  /// which the caller reports; no loop runs beyond the rows meanwhile.
   Range diagonal() const {
     Range range = Range::extent(size_);
     if (may_be_wide()) range.highs.push_back({1, rows_ - Affine(1)});

@@ -54,8 +54,8 @@ void CudaWriter::declare_vars() {
   }
 }
 
-/// Of scratch whose size depends on dims, where in the part of a block each array begins and how many bytes it has.
-/// Returns the bytes of all parts.
+/// Declares, for each array whose size depends on dims, its bytes and where it begins in the workspace of a block.
+/// Returns the bytes of a block's workspace.
 std::string CudaWriter::declare_blocks() {
   const ScratchSize& workspace = schedule_.workspace;
   std::string end = fmt::format("{}LL", workspace.fixed_bytes);

@@ -46,14 +46,14 @@ constexpr int kSearchingBlocks = 2;
 /// H200 two blocks of few registers moved a quarter of the bytes that its memory can.
 constexpr int kReducingBlocks = 4, kLargeReducingBlocks = 2;
 
-/// Of matrices and rows whose dims are not known when compiling.
+/// Assumed for the extents of scratch that are not known when compiling: those of matrices and their rows.
 constexpr std::int64_t kUnknownExtent = 256;
 
 std::int64_t element_bytes(DType dtype) { return bytes_of(dtype); }
 
 bool has_known_size(const ArrayDecl& array) { return std::ranges::all_of(array.extents, &Affine::is_constant); }
 
-/// Of scratch whose extents are not known, that of matrices is meant, which seldom fit a block's shared memory.
+/// The number of elements; each extent that is not known counts as kUnknownExtent.
 std::int64_t extents_product(const ArrayDecl& array) {
   std::int64_t product = 1;
   for (const Affine& extent : array.extents) product *= extent.is_constant() ? extent.constant() : kUnknownExtent;
@@ -228,7 +228,8 @@ class ScheduleChooser {
   }
 
   bool may_be_registers(std::size_t a) const {
-    return shape_.arrays[a].per_thread && shape_.arrays[a].known_subscripts && words(a) <= economy_.array_registers;
+    return has_known_size(program().arrays[a]) && shape_.arrays[a].per_thread && shape_.arrays[a].known_subscripts &&
+           words(a) <= economy_.array_registers;
   }
 
   std::int64_t register_words() const {
@@ -259,19 +260,24 @@ class ScheduleChooser {
     }
     cuda_text::limit_code(program(), shape_, kMostInstructions, schedule_.arrays);
     for (const std::size_t a : order) {
-      if (schedule_.arrays[a] != ArrayPlace::registers) place_in_memory(a);
+      if (schedule_.arrays[a] != ArrayPlace::registers && has_known_size(program().arrays[a])) place_in_memory(a);
+    }
+    // In the order of the arrays, in which the kernel's text declares them.
+    for (std::size_t a = 0; a < order.size(); ++a) {
+      const ArrayDecl& array = program().arrays[a];
+      if (!has_known_size(array)) schedule_.workspace.blocks.push_back({bytes_of_element(a), array.extents});
     }
   }
 
-  void place_in_memory(std::size_t a) {
+  /// One for each thread of the block or for each lane, or one for all.
+  std::int64_t bytes_of_element(std::size_t a) const {
     const ArrayDecl& array = program().arrays[a];
     const int copies = shape_.arrays[a].per_thread ? threads() : array.varying ? schedule_.lanes : 1;
-    const std::int64_t element = element_bytes(array.dtype) * copies;
-    if (!has_known_size(array)) {
-      schedule_.workspace.blocks.push_back({element, array.extents});
-      return;
-    }
-    const std::int64_t bytes = extents_product(array) * element;
+    return element_bytes(array.dtype) * copies;
+  }
+
+  void place_in_memory(std::size_t a) {
+    const std::int64_t bytes = extents_product(program().arrays[a]) * bytes_of_element(a);
     if (bytes <= shared_left_) {
       shared_left_ -= bytes;
       schedule_.arrays[a] = ArrayPlace::shared;

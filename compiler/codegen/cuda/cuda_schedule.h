@@ -62,7 +62,7 @@ struct CudaSchedule {
   int unroll = 0;                  // of loops that need not be unrolled; 0: as the compiler likes
   std::vector<ArrayPlace> arrays;  // of the kernel's LoopProgram
   std::vector<BufferId> staged;    // tables copied to shared memory before the loop over samples
-  ScratchSize workspace;           // of one block
+  ScratchSize workspace;           // the device memory that each block of threads takes for its arrays
   std::string reason;
   bool operator==(const CudaSchedule&) const = default;
 };

@@ -102,12 +102,11 @@ Vec positive_pow(const Vec& x, const Vec& y) {
   return exp_sum(product, rest);
 }
 
-/// Of any numbers.
+/// With the special cases: bases that are negative, zero or infinite, and NaN.
 Vec full_pow(const Vec& x, const Vec& y) {
   const Vec magnitude = abs(x);
   const Vec limited = at_least(at_most(y, 0x1p64), -0x1p64);  // over- and underflows already, unless x is one
-  const bool has_digits_to_spare = x.f32_accuracy && x.val.type == Scalar::f64;
-  const Vec power = has_digits_to_spare ? exp(limited * log_finite(magnitude)) : positive_pow(magnitude, limited);
+  const Vec power = positive_pow(magnitude, limited);
 
   const Vec zero = equal(magnitude, 0), infinite = equal(magnitude, kInf);
   const Vec at_zero = select(y < 0, constant(y, kInf), select(y > 0, constant(y, 0), y));
@@ -122,7 +121,6 @@ Vec full_pow(const Vec& x, const Vec& y) {
 
 /// Most bases are positive and finite, and most exponents moderate.
 Vec general_pow(const Vec& x, const Vec& y) {
-  if (x.val.type == Scalar::f64 && x.f32_accuracy) return full_pow(x, y);
   const Vec is_usual = (x > 0) & (x < kInf) & (abs(y) < 0x1p31);
   return unless(!is_usual, positive_pow(x, y), [&] { return full_pow(x, y); });
 }
