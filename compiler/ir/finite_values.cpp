@@ -35,7 +35,7 @@ bool FiniteValues::holds(const Expr& expr) {
 
 bool FiniteValues::shows_domain_of(const Definition& definition) {
   return definition.domain == ValueDomain::Any ||
-         (holds(definition.body) && says_all_of(sign_of(definition.body), definition.domain));
+         (holds(definition.body) && lies_within(range_of(definition.body), Interval::of(definition.domain)));
 }
 
 bool FiniteValues::is_granted(const Expr& expr) const {
@@ -63,7 +63,7 @@ bool FiniteValues::compute(const Expr& expr) {
 
 /// What a scan reads of itself is finite if the rest of its formulas is and it starts with finite numbers.
 bool FiniteValues::compute_tensor(const std::string& name) {
-  if (program_.domain_of(name) != ValueDomain::Any) return true;
+  if (program_.domain_of(name) != ValueDomain::Any || holds_integers(program_.dtype_of(name))) return true;
   const Definition* definition = program_.find_definition(name);
   if (!definition) return granted_ == Granted::FiniteInputs;
   if (definition->scan && granted_ == Granted::Nothing) return false;
@@ -84,8 +84,8 @@ bool FiniteValues::all_of(const std::vector<Expr>& exprs) {
 }
 
 bool FiniteValues::is_never_zero(const Expr& expr) {
-  const Sign sign = sign_of(expr);
-  if (sign == Sign::Positive || sign == Sign::Negative || is_granted(expr)) return true;
+  const Interval range = range_of(expr);
+  if (is_positive(range) || is_negative(range) || is_granted(expr)) return true;
   const std::string_view name = expr->kind == NodeKind::Call ? expr->function->name : "";
   if (name == "/" || name == "neg" || name == "f32" || name == "f64") return is_never_zero(expr->args[0]);
   return name == "*" && std::ranges::all_of(expr->args, [this](const Expr& e) { return is_never_zero(e); });
@@ -94,10 +94,10 @@ bool FiniteValues::is_never_zero(const Expr& expr) {
 /// x^n is finite for the signs of x that a constant n allows. Other powers may overflow, as exponentials do; but what
 /// is granted for numbers of indices are powers of a series, x^i.
 bool FiniteValues::compute_power(const Expr& base, const Expr& exponent) {
-  const Sign sign = sign_of(base);
+  const Interval range = range_of(base);
   if (exponent->kind != NodeKind::Constant)
-    return granted_ == Granted::FiniteInputs && (sign == Sign::Positive || is_whole(exponent));
-  return (is_whole(exponent) || is_non_negative(sign)) && (exponent->value >= 0 || is_never_zero(base));
+    return granted_ == Granted::FiniteInputs && (is_positive(range) || is_whole(exponent));
+  return (is_whole(exponent) || is_non_negative(range)) && (exponent->value >= 0 || is_never_zero(base));
 }
 
 bool FiniteValues::compute_call(const Expr& expr) {
@@ -106,11 +106,10 @@ bool FiniteValues::compute_call(const Expr& expr) {
   if (expr->function->result == ResultType::Truth) return true;
   if (name == "with_slope") return holds(expr->args[0]);
   if (!all_of(expr->args)) return false;
-  const FiniteFor arguments = finite_for(name);
-  if (arguments == FiniteFor::AllNumbers) return true;
-  if (arguments != FiniteFor::Unknown) return admits(arguments, sign_of(expr->args[0]));
   if (name == "/") return is_never_zero(expr->args[1]);
-  return name == "pow" && compute_power(expr->args[0], expr->args[1]);
+  if (name == "pow") return compute_power(expr->args[0], expr->args[1]);
+  const Interval finite = expr->function->finite.value_or(expr->function->domain);
+  return std::ranges::all_of(expr->args, [&](const Expr& arg) { return lies_within(range_of(arg), finite); });
 }
 
 }  // namespace moxie

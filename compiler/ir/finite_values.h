@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "compiler/ir/program.h"
-#include "compiler/ir/signs.h"
+#include "compiler/ir/value_ranges.h"
 
 namespace moxie {
 
@@ -23,11 +23,11 @@ class FiniteValues {
  public:
   /// The program must outlive this; definitions may be added to it.
   explicit FiniteValues(const Program& program, Granted granted = Granted::Nothing)
-      : program_(program), granted_(granted), signs_(program) {}
+      : program_(program), granted_(granted), ranges_(program) {}
 
   bool holds(const Expr& expr);
-  Sign sign_of(const Expr& expr) { return signs_.of(expr); }
-  /// Whether the formula of a definition shows what proofs take from its declared domain: finite values, of this sign.
+  Interval range_of(const Expr& expr) { return ranges_.of(expr); }
+  /// Whether the formula of a definition shows what proofs take from its declared domain: finite values, in its range.
   bool shows_domain_of(const Definition& definition);
 
  private:
@@ -43,7 +43,7 @@ class FiniteValues {
 
   const Program& program_;
   const Granted granted_;
-  Signs signs_;
+  ValueRanges ranges_;
   /// Keeps the key alive, so that no other node can take its address.
   std::unordered_map<const Node*, std::pair<Expr, bool>> done_;
   std::map<std::string, bool, std::less<>> tensors_;

@@ -16,10 +16,14 @@ namespace {
 using Args = std::span<const Expr>;
 using Values = std::span<const double>;
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr Domain kReal{-kInf, kInf};
-constexpr Domain kPositive{0, kInf};
+constexpr double kInf = Interval::kInf;
+constexpr Interval kReal = Interval::all();
+constexpr Interval kPositive = Interval::above(0);
 constexpr int kVariadic = -1;
+/// Exponents whose exponentials are far from infinity, also in f32.
+constexpr Interval kSmallExponents = Interval::at_most(88);
+/// Sines and cosines exceed 1 by a rounding.
+constexpr double kOne = 1 + 0x1p-20;
 
 // ---- Derivatives ----
 
@@ -113,29 +117,46 @@ Expr gaussian_slope(double factor, const Expr& x) { return Expr(factor) * call("
 
 // ---- Rows. The derivative of a function of one argument is given as f'(x, f(x)). ----
 
+/// A row with what else is known of the function.
+struct FunctionRow : ScalarFunction {
+  FunctionRow finite_on(const Interval& arguments) const { return with(&ScalarFunction::finite, arguments); }
+  FunctionRow within(const Interval& all_values) const { return with(&ScalarFunction::values, all_values); }
+  FunctionRow rises() const { return with(&ScalarFunction::growth, Growth::Rises); }
+  FunctionRow rises_in_steps() const { return with(&ScalarFunction::growth, Growth::RisesInSteps); }
+  FunctionRow falls() const { return with(&ScalarFunction::growth, Growth::Falls); }
+  FunctionRow multiply_adds(double f32, double f64) const {
+    return with(&ScalarFunction::register_cost, RegisterCost{f32, f64});
+  }
+  FunctionRow instructions(double count) const {
+    return with(&ScalarFunction::register_cost, RegisterCost{count, count, true});
+  }
+
+ private:
+  template <typename Field, typename Value>
+  FunctionRow with(Field ScalarFunction::* field, const Value& value) const {
+    FunctionRow changed = *this;
+    changed.*field = value;
+    return changed;
+  }
+};
+
 using Slope = Expr (*)(const Expr& x, const Expr& self);
 
-ScalarFunction unary(std::string_view name, Domain domain, Slope slope, double (*reference)(double),
-                     std::string_view cuda, int cost) {
-  return {name,
-          1,
-          domain,
-          [slope](Args args, const Expr& self, std::size_t) { return slope(args[0], self); },
-          [reference](Values v) { return reference(v[0]); },
-          cuda,
-          cost};
+FunctionRow unary(std::string_view name, Interval domain, Slope slope, double (*reference)(double),
+                  std::string_view cuda, int cost) {
+  return {{name, 1, domain, [slope](Args args, const Expr& self, std::size_t) { return slope(args[0], self); },
+           [reference](Values v) { return reference(v[0]); }, cuda, cost}};
 }
 
-ScalarFunction compare(std::string_view name, bool (*holds)(double, double), std::string_view cuda) {
-  return {name,
-          2,
-          kReal,
-          {},
-          [holds](Values v) { return holds(v[0], v[1]) ? 1.0 : 0.0; },
-          cuda,
-          1,
-          Fixity::Infix,
-          ResultType::Truth};
+FunctionRow condition(std::string_view name, int arity, std::function<double(Values)> reference, std::string_view cuda,
+                      Fixity fixity) {
+  return FunctionRow{{name, arity, kReal, {}, std::move(reference), cuda, 1, fixity, ResultType::Truth}}
+      .within(Interval::between(0, 1))
+      .instructions(1);
+}
+
+FunctionRow compare(std::string_view name, bool (*holds)(double, double), std::string_view cuda) {
+  return condition(name, 2, [holds](Values v) { return holds(v[0], v[1]) ? 1.0 : 0.0; }, cuda, Fixity::Infix);
 }
 
 double fold(Values values, double (*combine)(double, double)) {
@@ -149,14 +170,19 @@ std::vector<ScalarFunction> operators() {
       {"*", kVariadic, kReal, product_of_others,
        [](Values v) { return fold(v, [](double a, double b) { return a * b; }); }, "($0 * $1)", 1, Fixity::Infix},
       {"/", 2, kReal, quotient_derivative, [](Values v) { return v[0] / v[1]; }, "($0 / $1)", 8, Fixity::Infix},
-      {"neg", 1, kReal, [](Args, const Expr&, std::size_t) { return Expr(-1); }, [](Values v) { return -v[0]; },
-       "(-$0)", 1},
-      {"pow", 2, kPositive, pow_derivative, [](Values v) { return std::pow(v[0], v[1]); }, "pow($0, $1)", 30,
-       Fixity::Infix},
+      FunctionRow{{"neg", 1, kReal, [](Args, const Expr&, std::size_t) { return Expr(-1); },
+                   [](Values v) { return -v[0]; }, "(-$0)", 1}}
+          .instructions(0),  // part of the addition that reads it
+      FunctionRow{{"pow", 2, kPositive, pow_derivative, [](Values v) { return std::pow(v[0], v[1]); }, "pow($0, $1)",
+                   30, Fixity::Infix}}
+          .multiply_adds(145, 170),
   };
 }
 
 std::vector<ScalarFunction> conditions() {
+  const auto all = [](Values v) { return std::ranges::all_of(v, [](double x) { return x != 0; }) ? 1.0 : 0.0; };
+  const auto any = [](Values v) { return std::ranges::any_of(v, [](double x) { return x != 0; }) ? 1.0 : 0.0; };
+  const auto none = [](Values v) { return v[0] != 0 ? 0.0 : 1.0; };
   return {
       compare(
           "<", [](double a, double b) { return a < b; }, "($0 < $1)"),
@@ -170,79 +196,109 @@ std::vector<ScalarFunction> conditions() {
           "==", [](double a, double b) { return a == b; }, "($0 == $1)"),
       compare(
           "!=", [](double a, double b) { return a != b; }, "($0 != $1)"),
-      {"and",
-       kVariadic,
-       kReal,
-       {},
-       [](Values v) { return std::ranges::all_of(v, [](double x) { return x != 0; }) ? 1.0 : 0.0; },
-       "($0 && $1)",
-       1,
-       Fixity::Infix,
-       ResultType::Truth},
-      {"or",
-       kVariadic,
-       kReal,
-       {},
-       [](Values v) { return std::ranges::any_of(v, [](double x) { return x != 0; }) ? 1.0 : 0.0; },
-       "($0 || $1)",
-       1,
-       Fixity::Infix,
-       ResultType::Truth},
-      {"not",
-       1,
-       kReal,
-       {},
-       [](Values v) { return v[0] != 0 ? 0.0 : 1.0; },
-       "(!$0)",
-       1,
-       Fixity::Prefix,
-       ResultType::Truth},
-      {"where", 3, kReal, where_derivative, [](Values v) { return v[0] != 0 ? v[1] : v[2]; }, "($0 ? $1 : $2)", 1},
+      condition("and", kVariadic, all, "($0 && $1)", Fixity::Infix),
+      condition("or", kVariadic, any, "($0 || $1)", Fixity::Infix),
+      condition("not", 1, none, "(!$0)", Fixity::Prefix),
+      FunctionRow{
+          {"where", 3, kReal, where_derivative, [](Values v) { return v[0] != 0 ? v[1] : v[2]; }, "($0 ? $1 : $2)", 1}}
+          .instructions(1),
   };
 }
 
-std::vector<ScalarFunction> elementary() {
+std::vector<ScalarFunction> exponentials() {
   return {
       unary(
-          "exp", kReal, [](const Expr&, const Expr& self) { return self; }, std::exp, "exp($0)", 10),
+          "exp", kReal, [](const Expr&, const Expr& self) { return self; }, std::exp, "exp($0)", 10)
+          .finite_on(kSmallExponents)
+          .within(kPositive)
+          .rises()
+          .multiply_adds(10, 18),
       unary(
           "exp2", kReal, [](const Expr&, const Expr& self) { return Expr(std::numbers::ln2) * self; }, std::exp2,
-          "moxie_exp2($0)", 8),
+          "moxie_exp2($0)", 8)
+          .finite_on(kSmallExponents)
+          .within(kPositive)
+          .rises()
+          .multiply_adds(6, 10),
       unary(
-          "expm1", kReal, [](const Expr&, const Expr& self) { return self + Expr(1); }, std::expm1, "expm1($0)", 14),
+          "expm1", kReal, [](const Expr&, const Expr& self) { return self + Expr(1); }, std::expm1, "expm1($0)", 14)
+          .finite_on(kSmallExponents)
+          .within(Interval::at_least(-1))
+          .rises()
+          .multiply_adds(11, 16),
       unary(
-          "log", kPositive, [](const Expr& x, const Expr&) { return Expr(1) / x; }, std::log, "log($0)", 12),
+          "log", kPositive, [](const Expr& x, const Expr&) { return Expr(1) / x; }, std::log, "log($0)", 12)
+          .rises()
+          .multiply_adds(20, 30),
       unary(
           "log2", kPositive, [](const Expr& x, const Expr&) { return Expr(1 / std::numbers::ln2) / x; }, std::log2,
-          "log2($0)", 10),
+          "log2($0)", 10)
+          .rises()
+          .multiply_adds(21, 28),
       unary(
-          "log1p", {-1, kInf}, [](const Expr& x, const Expr&) { return Expr(1) / (Expr(1) + x); }, std::log1p,
-          "log1p($0)", 16),
+          "log1p", Interval::above(-1), [](const Expr& x, const Expr&) { return Expr(1) / (Expr(1) + x); }, std::log1p,
+          "log1p($0)", 16)
+          .rises()
+          .multiply_adds(20, 29),
+  };
+}
+
+std::vector<ScalarFunction> roots_and_angles() {
+  const double pi = std::numbers::pi * kOne;
+  return {
       unary(
-          "sqrt", kPositive, [](const Expr&, const Expr& self) { return Expr(0.5) / self; }, std::sqrt, "sqrt($0)", 8),
+          "sqrt", kPositive, [](const Expr&, const Expr& self) { return Expr(0.5) / self; }, std::sqrt, "sqrt($0)", 8)
+          .finite_on(Interval::at_least(0))
+          .within(Interval::at_least(0))
+          .rises(),
       unary(
           "rsqrt", kPositive, [](const Expr& x, const Expr& self) { return Expr(-0.5) * self / x; },
-          [](double x) { return 1 / std::sqrt(x); }, "rsqrt($0)", 8),
+          [](double x) { return 1 / std::sqrt(x); }, "rsqrt($0)", 8)
+          .within(kPositive)
+          .falls(),
       unary(
-          "sin", kReal, [](const Expr& x, const Expr&) { return call("cos", {x}); }, std::sin, "sin($0)", 16),
+          "sin", kReal, [](const Expr& x, const Expr&) { return call("cos", {x}); }, std::sin, "sin($0)", 16)
+          .within(Interval::between(-kOne, kOne))
+          .multiply_adds(38, 17),
       unary(
-          "cos", kReal, [](const Expr& x, const Expr&) { return -call("sin", {x}); }, std::cos, "cos($0)", 16),
+          "cos", kReal, [](const Expr& x, const Expr&) { return -call("sin", {x}); }, std::cos, "cos($0)", 16)
+          .within(Interval::between(-kOne, kOne))
+          .multiply_adds(42, 20),
       unary(
           "atan", kReal, [](const Expr& x, const Expr&) { return Expr(1) / (Expr(1) + call("pow", {x, 2})); },
-          std::atan, "atan($0)", 26),
-      {"atan2", 2, kReal, atan2_derivative, [](Values v) { return std::atan2(v[0], v[1]); }, "atan2($0, $1)", 36},
+          std::atan, "atan($0)", 26)
+          .within(Interval::between(-pi / 2, pi / 2))
+          .rises(),
+      FunctionRow{
+          {"atan2", 2, kReal, atan2_derivative, [](Values v) { return std::atan2(v[0], v[1]); }, "atan2($0, $1)", 36}}
+          .within(Interval::between(-pi, pi)),
       unary(
-          "asin", {-1, 1}, [](const Expr& x, const Expr&) { return arcsine_slope(x); }, std::asin, "asin($0)", 26),
+          "asin", Interval::between(-1, 1), [](const Expr& x, const Expr&) { return arcsine_slope(x); }, std::asin,
+          "asin($0)", 26)
+          .within(Interval::between(-pi / 2, pi / 2))
+          .rises(),
       unary(
-          "acos", {-1, 1}, [](const Expr& x, const Expr&) { return -arcsine_slope(x); }, std::acos, "acos($0)", 26),
+          "acos", Interval::between(-1, 1), [](const Expr& x, const Expr&) { return -arcsine_slope(x); }, std::acos,
+          "acos($0)", 26)
+          .within(Interval::between(0, pi))
+          .falls(),
+  };
+}
+
+/// What gives an argument as it is, with another derivative or type, and a square that has no derivative by its mean.
+std::vector<ScalarFunction> identities() {
+  return {
       {"stop_gradient", 1, kReal, zero_derivative, [](Values v) { return v[0]; }, "($0)", 1},
       {"with_slope", 3, kReal, with_slope_derivative, [](Values v) { return v[0]; }, "($0)", 1},
-      {"squared_deviation", 2, kReal, squared_deviation_derivative, squared_deviation, "(($0) - ($1))*(($0) - ($1))",
-       2},
+      FunctionRow{{"squared_deviation", 2, kReal, squared_deviation_derivative, squared_deviation,
+                   "(($0) - ($1))*(($0) - ($1))", 2}}
+          .within(Interval::at_least(0)),
       unary(
-          "f32", kReal, [](const Expr&, const Expr&) { return Expr(1); }, [](double x) { return x; }, "float($0)", 1),
+          "f32", kReal, [](const Expr&, const Expr&) { return Expr(1); }, [](double x) { return x; }, "float($0)", 1)
+          .instructions(1),
       unary(
-          "f64", kReal, [](const Expr&, const Expr&) { return Expr(1); }, [](double x) { return x; }, "double($0)", 1),
+          "f64", kReal, [](const Expr&, const Expr&) { return Expr(1); }, [](double x) { return x; }, "double($0)", 1)
+          .instructions(1),
   };
 }
 
@@ -250,55 +306,93 @@ std::vector<ScalarFunction> elementary() {
 std::vector<ScalarFunction> piecewise() {
   return {
       unary(
-          "abs", kReal, [](const Expr& x, const Expr&) { return call("sign", {x}); }, std::fabs, "fabs($0)", 1),
-      {"sign", 1, kReal, zero_derivative, [](Values v) { return sign(v[0]); }, "moxie_sign($0)", 2},
-      {"floor", 1, kReal, zero_derivative, [](Values v) { return std::floor(v[0]); }, "floor($0)", 1},
-      {"min", kVariadic, kReal, min_derivative, [](Values v) { return fold(v, minimum); }, "moxie_min($0, $1)", 1},
-      {"max", kVariadic, kReal, max_derivative, [](Values v) { return fold(v, maximum); }, "moxie_max($0, $1)", 1},
+          "abs", kReal, [](const Expr& x, const Expr&) { return call("sign", {x}); }, std::fabs, "fabs($0)", 1)
+          .within(Interval::at_least(0))
+          .instructions(1),
+      FunctionRow{{"sign", 1, kReal, zero_derivative, [](Values v) { return sign(v[0]); }, "moxie_sign($0)", 2}}
+          .within(Interval::between(-1, 1))
+          .rises_in_steps()
+          .instructions(4),
+      FunctionRow{{"floor", 1, kReal, zero_derivative, [](Values v) { return std::floor(v[0]); }, "floor($0)", 1}}
+          .rises_in_steps()
+          .instructions(1),
+      FunctionRow{
+          {"min", kVariadic, kReal, min_derivative, [](Values v) { return fold(v, minimum); }, "moxie_min($0, $1)", 1}}
+          .instructions(3),
+      FunctionRow{
+          {"max", kVariadic, kReal, max_derivative, [](Values v) { return fold(v, maximum); }, "moxie_max($0, $1)", 1}}
+          .instructions(3),
       unary(
           "relu", kReal, [](const Expr& x, const Expr&) { return call("where", {call("<=", {x, 0}), 0, 1}); },
-          [](double x) { return maximum(x, 0); }, "moxie_relu($0)", 1),
+          [](double x) { return maximum(x, 0); }, "moxie_relu($0)", 1)
+          .within(Interval::at_least(0))
+          .instructions(1),
   };
 }
 
+/// Values that come near an end are rounded to it.
 std::vector<ScalarFunction> sigmoidal() {
   return {
       unary(
           "tanh", kReal, [](const Expr&, const Expr& self) { return Expr(1) - call("pow", {self, 2}); }, std::tanh,
-          "tanh($0)", 16),
+          "tanh($0)", 16)
+          .within(Interval::between(-1, 1))
+          .rises()
+          .multiply_adds(16, 22),
       unary(
           "sigmoid", kReal, [](const Expr&, const Expr& self) { return self * (Expr(1) - self); }, sigmoid,
-          "moxie_sigmoid($0)", 14),
+          "moxie_sigmoid($0)", 14)
+          .within({0, 1, true, false})
+          .rises()
+          .multiply_adds(14, 22),
       unary(
           "softplus", kReal, [](const Expr& x, const Expr&) { return call("sigmoid", {x}); }, softplus,
-          "moxie_softplus($0)", 26),
+          "moxie_softplus($0)", 26)
+          .within(kPositive)
+          .rises()
+          .multiply_adds(24, 70),
       unary(
           "erf", kReal, [](const Expr& x, const Expr&) { return gaussian_slope(2 * std::numbers::inv_sqrtpi, x); },
-          std::erf, "erf($0)", 20),
+          std::erf, "erf($0)", 20)
+          .within(Interval::between(-kOne, kOne))
+          .rises()
+          .multiply_adds(22, 74),
       unary(
           "erfc", kReal, [](const Expr& x, const Expr&) { return gaussian_slope(-2 * std::numbers::inv_sqrtpi, x); },
-          std::erfc, "erfc($0)", 30),
+          std::erfc, "erfc($0)", 30)
+          .within({0, 2 * kOne, true, false})
+          .falls()
+          .multiply_adds(76, 74),
       unary(
           "normal_cdf", kReal, [](const Expr& x, const Expr&) { return call("normal_pdf", {x}); }, normal_cdf,
-          "normcdf($0)", 30),
+          "normcdf($0)", 30)
+          .within({0, kOne, true, false})
+          .rises()
+          .multiply_adds(86, 84),
       unary(
           "normal_pdf", kReal, [](const Expr& x, const Expr& self) { return -(x * self); }, normal_pdf,
-          "moxie_normal_pdf($0)", 12),
-      {"log_normal_cdf", 1, kReal, log_normal_cdf_derivative, [](Values v) { return log_normal_cdf(v[0]); },
-       "moxie_log_normal_cdf($0)", 45},
+          "moxie_normal_pdf($0)", 12)
+          .within({0, 0.4, true, false})
+          .multiply_adds(13, 22),
+      FunctionRow{{"log_normal_cdf", 1, kReal, log_normal_cdf_derivative, [](Values v) { return log_normal_cdf(v[0]); },
+                   "moxie_log_normal_cdf($0)", 45}}
+          .within(Interval::at_most(0))
+          .rises()
+          .multiply_adds(190, 145),
   };
 }
 
 std::vector<ScalarFunction> inverse_error_and_bessel() {
   return {
       unary(
-          "erfinv", {-1, 1},
+          "erfinv", Interval::open(-1, 1),
           [](const Expr&, const Expr& self) {
             return Expr(0.5 / std::numbers::inv_sqrtpi) * call("exp", {call("pow", {self, 2})});
           },
-          erfinv, "erfinv($0)", 80),
-      unary("i0e", kReal, i0e_slope, i0e, "moxie_i0e($0)", 60),
-      unary("i1e", kReal, i1e_slope, i1e, "moxie_i1e($0)", 60),
+          erfinv, "erfinv($0)", 80)
+          .rises(),
+      unary("i0e", kReal, i0e_slope, i0e, "moxie_i0e($0)", 60).within({0, kOne, true, false}),
+      unary("i1e", kReal, i1e_slope, i1e, "moxie_i1e($0)", 60).within(Interval::between(-0.25, 0.25)),
   };
 }
 
@@ -306,20 +400,26 @@ std::vector<ScalarFunction> gamma_family() {
   return {
       unary(
           "lgamma", kPositive, [](const Expr& x, const Expr&) { return call("digamma", {x}); }, std::lgamma,
-          "lgamma($0)", 40),
+          "lgamma($0)", 40)
+          .multiply_adds(185, 96),
       unary(
           "digamma", kPositive, [](const Expr& x, const Expr&) { return call("trigamma", {x}); }, digamma,
-          "moxie_digamma($0)", 40),
-      {"trigamma", 1, kPositive, no_trigamma_derivative, [](Values v) { return trigamma(v[0]); }, "moxie_trigamma($0)",
-       40},
+          "moxie_digamma($0)", 40)
+          .rises()
+          .multiply_adds(120, 62),
+      FunctionRow{{"trigamma", 1, kPositive, no_trigamma_derivative, [](Values v) { return trigamma(v[0]); },
+                   "moxie_trigamma($0)", 40}}
+          .within(kPositive)
+          .falls()
+          .multiply_adds(120, 62),
   };
 }
 
 const std::vector<ScalarFunction>& table() {
   static const std::vector<ScalarFunction> rows = [] {
     std::vector<ScalarFunction> all;
-    for (const auto& part : {operators(), conditions(), elementary(), piecewise(), sigmoidal(),
-                             inverse_error_and_bessel(), gamma_family()}) {
+    for (const auto& part : {operators(), conditions(), exponentials(), roots_and_angles(), identities(), piecewise(),
+                             sigmoidal(), inverse_error_and_bessel(), gamma_family()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

@@ -7,22 +7,25 @@
 #include <string_view>
 
 #include "compiler/ir/expr.h"
+#include "compiler/ir/interval.h"
 
 namespace moxie {
 
-/// The open or closed interval of arguments on which a function is defined and differentiable; for tests and `moxie
-/// check`.
-struct Domain {
-  double low, high;
-};
-
 enum class Fixity : std::uint8_t { Prefix, Infix };  // f(a, b) or a + b
 enum class ResultType : std::uint8_t { Number, Truth };
+/// How the value of a function of one argument changes as the argument grows. Steps keep the value here and there.
+enum class Growth : std::uint8_t { Unknown, Rises, RisesInSteps, Falls };
+
+/// What one call costs in a vector register, as the code generator writes it out.
+struct RegisterCost {
+  double f32 = 0, f64 = 0;    // in multiply-adds, measured with AVX-512
+  bool instructions = false;  // a few instructions, counted, and no polynomial
+};
 
 struct ScalarFunction {
   std::string_view name;  // as in .mox text; "+", "*", "<" for the operators
   int arity;              // -1: two or more
-  Domain domain;          // of every argument
+  Interval domain;        // of every argument: here the function is differentiable
   /// d f / d args[i], given the arguments and the node itself (so that exp can reuse its value).
   std::function<Expr(std::span<const Expr> args, const Expr& self, std::size_t i)> derivative;
   std::function<double(std::span<const double>)> reference;  // in double
@@ -30,6 +33,12 @@ struct ScalarFunction {
   int cost;               // in multiply-adds on a CPU vector lane
   Fixity fixity = Fixity::Prefix;
   ResultType result = ResultType::Number;
+  /// Where finite arguments give finite numbers, products and sums that overflow aside; by default the domain.
+  /// Division, powers and `where` have rules of their own instead.
+  std::optional<Interval> finite = {};
+  Interval values = {};                            // all values lie here
+  Growth growth = Growth::Unknown;                 // in the domain
+  std::optional<RegisterCost> register_cost = {};  // if it was measured or counted
 };
 
 /// Whether this argument of the function is a condition.

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/ir/value_ranges.h"
 #include "compiler/rewrite/algebra.h"
-#include "compiler/rewrite/bounds.h"
 
 namespace moxie {
 namespace {
@@ -19,9 +19,8 @@ Expr at(const Algebra& algebra, const Expr& expr, Symbol index, const Affine& pl
   return algebra.normalise(substitute(expr, {{index, place}}));
 }
 
-bool stays_within(const Expr& exponent, double largest) {
-  const Interval bounds = bounds_of(exponent);
-  return bounds.low >= -largest && bounds.high <= largest;
+bool stays_within(const Expr& exponent, double largest, const Program& source) {
+  return lies_within(range_of(exponent, source), Interval::between(-largest, largest));
 }
 
 /// Exponents are monotonous in the index: what holds in the first and the last round holds between them. Their bounds
@@ -34,7 +33,7 @@ std::optional<Progression> exponential(const Expr& exponent, Symbol index, std::
   if (step->depends_on(index)) return std::nullopt;
   const double largest = largest_exponent(type);
   for (const std::int64_t round : {std::int64_t{0}, rounds - 1}) {
-    if (!stays_within(at(reals, exponent, index, round), largest)) return std::nullopt;
+    if (!stays_within(at(reals, exponent, index, round), largest, source)) return std::nullopt;
   }
   const Expr first = at(Algebra(source), exponent, index, 0);
   return Progression{call("exp", {first}), call("exp", {step})};

@@ -9,7 +9,6 @@
 #include "compiler/ir/functions.h"
 #include "compiler/ir/reductions.h"
 #include "compiler/rewrite/algebra_forms.h"
-#include "compiler/rewrite/bounds.h"
 
 namespace moxie {
 
@@ -23,8 +22,8 @@ bool Algebra::is_finite(const Expr& expr) const { return has_all_laws() || finit
 
 bool Algebra::is_finite_and_not_zero(const Expr& expr) const {
   if (has_all_laws()) return true;
-  const Sign sign = finite_->sign_of(expr);
-  return (sign == Sign::Positive || sign == Sign::Negative) && is_finite(expr);
+  const Interval range = finite_->range_of(expr);
+  return (is_positive(range) || is_negative(range)) && is_finite(expr);
 }
 
 bool Algebra::is_finite_product(const Product& product) const {
@@ -37,21 +36,20 @@ bool Algebra::is_finite_product(const Product& product) const {
 bool Algebra::is_never_infinite(const Product& product) const {
   if (is_finite_product(product)) return true;
   return std::ranges::all_of(product.factors, [this](const Factor& factor) {
-    const Interval bounds = bounds_of(factor.base);
-    const bool lies_between = std::isfinite(bounds.low) && std::isfinite(bounds.high);
-    return factor.power > 0 ? lies_between || is_finite(factor.base) : is_finite_and_not_zero(factor.base);
+    if (factor.power < 0) return is_finite_and_not_zero(factor.base);
+    return moxie::is_finite(finite_->range_of(factor.base)) || is_finite(factor.base);
   });
 }
 
 bool Algebra::is_never_infinite(const Expr& expr) const { return is_never_infinite(product_of(expr)); }
 
 bool Algebra::is_non_negative(const Expr& expr) const {
-  return has_all_laws() || moxie::is_non_negative(finite_->sign_of(expr));
+  return has_all_laws() || moxie::is_non_negative(finite_->range_of(expr));
 }
 
 bool Algebra::have_one_sign(std::span<const Expr> exprs) const {
-  const auto have = [&](bool (*sign)(Sign)) {
-    return std::ranges::all_of(exprs, [&](const Expr& expr) { return sign(finite_->sign_of(expr)); });
+  const auto have = [&](bool (*sign)(const Interval&)) {
+    return std::ranges::all_of(exprs, [&](const Expr& expr) { return sign(finite_->range_of(expr)); });
   };
   return has_all_laws() || have(moxie::is_non_negative) || have(is_non_positive);
 }

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "compiler/ir/signs.h"
+#include "compiler/ir/value_ranges.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/passes.h"
@@ -18,7 +18,7 @@ bool pays_for_exponential(const Expr& fixed, const Range& range) {
 /// exp(a + b) -> exp(a) * exp(b), where b does not depend on `symbol` and a does. Both exponents must be known not to
 /// be positive: then neither factor can overflow where the whole does not.
 std::optional<Expr> split(const Algebra& algebra, const Expr& exponential, Symbol symbol, const Range& range,
-                          Signs& signs) {
+                          ValueRanges& ranges) {
   std::vector<Term> varying;
   std::vector<Term> fixed;
   for (const Term& term : algebra.terms_of(exponential->args[0])) {
@@ -28,7 +28,7 @@ std::optional<Expr> split(const Algebra& algebra, const Expr& exponential, Symbo
   const Expr a = algebra.make_sum(varying);
   const Expr b = algebra.make_sum(fixed);
   if (!pays_for_exponential(b, range)) return std::nullopt;
-  if (!is_non_positive(signs.of(a)) || !is_non_positive(signs.of(b))) return std::nullopt;
+  if (!is_non_positive(ranges.of(a)) || !is_non_positive(ranges.of(b))) return std::nullopt;
   return call("exp", {a}) * call("exp", {b});
 }
 
@@ -36,14 +36,14 @@ std::optional<Expr> split(const Algebra& algebra, const Expr& exponential, Symbo
 
 Program split_exponentials(const Program& program) {
   Program result = program;
-  Signs signs(program);
+  ValueRanges ranges(program);
   const Algebra algebra(program);
   for (Definition& definition : result.definitions) {
     const auto visit_node = [&](const Expr& expr, const Scope& scope) -> Expr {
       if (!is_call(expr, "exp") || !is_call(expr->args[0], "+")) return expr;
       for (const auto& [symbol, range] : scope.open) {
         if (!expr->depends_on(symbol)) continue;
-        if (const auto parts = split(algebra, expr, symbol, range, signs)) return *parts;
+        if (const auto parts = split(algebra, expr, symbol, range, ranges)) return *parts;
       }
       return expr;
     };

@@ -1,7 +1,6 @@
 #include "compiler/schedule/operations.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <string_view>
@@ -11,46 +10,15 @@
 #include "compiler/loop/lane_count.h"
 #include "compiler/loop/lane_runs.h"
 #include "compiler/loop/operands.h"
+#include "compiler/rewrite/scope.h"
 #include "compiler/schedule/traffic.h"
 
 namespace moxie {
 namespace {
 
-/// Instructions of functions that need no polynomial. Signs become part of the additions that read them.
-struct ShortFunction {
-  std::string_view name;
-  double instructions;
-};
-constexpr std::array kShort = {
-    ShortFunction{"neg", 0},   ShortFunction{"abs", 1}, ShortFunction{"sign", 4}, ShortFunction{"floor", 1},
-    ShortFunction{"min", 3},   ShortFunction{"max", 3}, ShortFunction{"relu", 1}, ShortFunction{"<", 1},
-    ShortFunction{"<=", 1},    ShortFunction{">", 1},   ShortFunction{">=", 1},   ShortFunction{"==", 1},
-    ShortFunction{"!=", 1},    ShortFunction{"and", 1}, ShortFunction{"or", 1},   ShortFunction{"not", 1},
-    ShortFunction{"where", 1}, ShortFunction{"f32", 1}, ShortFunction{"f64", 1}};
-
-/// Functions in multiply-adds of one register, as the code generator writes them out: measured with AVX-512. Of others,
-/// ScalarFunction::cost counts.
-struct LongFunction {
-  std::string_view name;
-  double single, real;  // of f32 and f64
-};
-constexpr std::array kLong = {
-    LongFunction{"exp", 10, 18},        LongFunction{"exp2", 6, 10},
-    LongFunction{"expm1", 11, 16},      LongFunction{"log", 20, 30},
-    LongFunction{"log2", 21, 28},       LongFunction{"log1p", 20, 29},
-    LongFunction{"sin", 38, 17},        LongFunction{"cos", 42, 20},
-    LongFunction{"tanh", 16, 22},       LongFunction{"sigmoid", 14, 22},
-    LongFunction{"softplus", 24, 70},   LongFunction{"erf", 22, 74},
-    LongFunction{"erfc", 76, 74},       LongFunction{"normal_cdf", 86, 84},
-    LongFunction{"normal_pdf", 13, 22}, LongFunction{"log_normal_cdf", 190, 145},
-    LongFunction{"lgamma", 185, 96},    LongFunction{"digamma", 120, 62},
-    LongFunction{"trigamma", 120, 62},  LongFunction{"pow", 145, 170},
-};
-
 double multiply_adds(const ScalarFunction& function, ValueType type) {
-  const auto row = std::ranges::find(kLong, function.name, &LongFunction::name);
-  if (row == kLong.end()) return function.cost;
-  return type == ValueType::f64 ? row->real : row->single;
+  if (!function.register_cost) return function.cost;
+  return type == ValueType::f64 ? function.register_cost->f64 : function.register_cost->f32;
 }
 
 /// A normal number takes the logarithm, the root and the cosine of two uniform ones.
@@ -310,9 +278,8 @@ Operations::Counts Operations::count(const Value& value, const op::Call& o) cons
     if (exponent && is_multiplied_out(exponent->value)) return power(value, exponent->value);
   }
   if (name == "rsqrt") return power(value, -0.5);
-  const auto row = std::ranges::find(kShort, name, &ShortFunction::name);
-  if (row != kShort.end())
-    return {{OperationClass::Select, row->instructions * std::max(1.0, o.function->arity < 0 ? args - 1 : 1) * width}};
+  if (const auto& counted = o.function->register_cost; counted && counted->instructions)
+    return {{OperationClass::Select, counted->f32 * std::max(1.0, o.function->arity < 0 ? args - 1 : 1) * width}};
   return {{OperationClass::Function, multiply_adds(*o.function, value.type) * width}};
 }
 

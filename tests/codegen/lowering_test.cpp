@@ -36,7 +36,7 @@ const MathModule<T>& all_functions() {
 }
 
 template <typename T>
-std::vector<std::vector<T>> random_inputs(const MathKernel& kernel, const Domain& domain, std::size_t count) {
+std::vector<std::vector<T>> random_inputs(const MathKernel& kernel, const Interval& domain, std::size_t count) {
   std::mt19937 random(7);
   std::uniform_real_distribution<double> uniform(std::fmax(domain.low, -4), 4);
   std::vector<std::vector<T>> inputs(kernel.arity, std::vector<T>(count));
