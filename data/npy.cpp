@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -109,6 +110,13 @@ constexpr NpyType type_for<std::int64_t>() {
 }
 
 }  // namespace
+
+NpyType npy_type(char kind, int bytes) {
+  const std::string name = fmt::format("{}{}", kind, bytes);
+  const auto row = std::ranges::find(kTypes, name, [](const TypeInfo& type) { return type.descr.substr(1); });
+  if (row == kTypes.end()) throw DataError(fmt::format("NumPy's arrays have no elements of type '{}'", name));
+  return static_cast<NpyType>(row - kTypes.begin());
+}
 
 std::size_t NpyArray::size() const { return bytes.size() / info(type).size; }
 

@@ -13,6 +13,9 @@ namespace moxie {
 /// Element types, little endian, under NumPy's names.
 enum class NpyType : std::uint8_t { f4, f8, i4, i8, u1, b1, f2, i1, i2, u2, u4 };
 
+/// The type of NumPy's kind (f, i, u or b) with so many bytes. Throws DataError if there is none.
+NpyType npy_type(char kind, int bytes);
+
 /// An array in C order, whatever the order in the file.
 struct NpyArray {
   NpyType type = NpyType::f4;

@@ -1,7 +1,11 @@
 #pragma once
 // The elements of tensors as types of C++.
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <tuple>
+#include <type_traits>
 
 #include "compiler/ir/dtype.h"
 #include "compiler/ir/half.h"
@@ -24,27 +28,30 @@ struct BFloat16 {
   operator float() const { return bf16_value(bits); }  // NOLINT: an element is a number
 };
 
+/// The types of C++ in which elements are stored, in the order of DType.
+using ElementTypes = std::tuple<float, double, std::int32_t, std::int64_t, std::uint8_t, bool, Float16, BFloat16>;
+static_assert(std::tuple_size_v<ElementTypes> == static_cast<std::size_t>(kLastDType) + 1);
+
+/// The place of a type in ElementTypes, or their number.
+template <class T, std::size_t kPlace = 0>
+constexpr std::size_t place_of_element() {
+  if constexpr (kPlace == std::tuple_size_v<ElementTypes>)
+    return kPlace;
+  else if constexpr (std::same_as<T, std::tuple_element_t<kPlace, ElementTypes>>)
+    return kPlace;
+  else
+    return place_of_element<T, kPlace + 1>();
+}
+
 /// Calls f with an element of the type in which a tensor of this dtype stores them; a bool is a byte.
-template <class F>
+template <std::size_t kPlace = 0, class F>
 auto visit_element(DType dtype, const F& f) {
-  switch (dtype) {  // NOLINT(bugprone-branch-clone): the types differ
-    case DType::f32:
-      return f(float{});
-    case DType::f64:
-      break;
-    case DType::i32:
-      return f(std::int32_t{});
-    case DType::i64:
-      return f(std::int64_t{});
-    case DType::u8:
-    case DType::boolean:
-      return f(std::uint8_t{});
-    case DType::f16:
-      return f(Float16{});
-    case DType::bf16:
-      return f(BFloat16{});
+  using Element = std::tuple_element_t<kPlace, ElementTypes>;
+  constexpr bool is_last = kPlace + 1 == std::tuple_size_v<ElementTypes>;
+  if constexpr (!is_last) {
+    if (dtype != static_cast<DType>(kPlace)) return visit_element<kPlace + 1>(dtype, f);
   }
-  return f(double{});
+  return f(std::conditional_t<std::same_as<Element, bool>, std::uint8_t, Element>{});
 }
 
 /// Calls f with a float or a double: the type in which a tensor of this dtype is computed.

@@ -35,25 +35,12 @@ struct TensorView {
 
 /// A type that elements of some dtype have; it may be const.
 template <class T>
-concept TensorElement = requires(std::remove_const_t<T> element) {
-  requires std::same_as<decltype(element), float> || std::same_as<decltype(element), double> ||
-               std::same_as<decltype(element), std::int32_t> || std::same_as<decltype(element), std::int64_t> ||
-               std::same_as<decltype(element), std::uint8_t> || std::same_as<decltype(element), bool> ||
-               std::same_as<decltype(element), Float16> || std::same_as<decltype(element), BFloat16>;
-};
+concept TensorElement = place_of_element<std::remove_const_t<T>>() < std::tuple_size_v<ElementTypes>;
 
 /// The dtype of tensors whose elements are of this type of C++.
 template <TensorElement T>
 constexpr DType dtype_of_element() {
-  using Element = std::remove_const_t<T>;
-  if constexpr (std::is_same_v<Element, float>) return DType::f32;
-  if constexpr (std::is_same_v<Element, double>) return DType::f64;
-  if constexpr (std::is_same_v<Element, std::int32_t>) return DType::i32;
-  if constexpr (std::is_same_v<Element, std::int64_t>) return DType::i64;
-  if constexpr (std::is_same_v<Element, std::uint8_t>) return DType::u8;
-  if constexpr (std::is_same_v<Element, bool>) return DType::boolean;
-  if constexpr (std::is_same_v<Element, Float16>) return DType::f16;
-  if constexpr (std::is_same_v<Element, BFloat16>) return DType::bf16;
+  return static_cast<DType>(place_of_element<std::remove_const_t<T>>());
 }
 
 /// The elements of a range, const if they cannot be written.

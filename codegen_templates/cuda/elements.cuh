@@ -6,8 +6,9 @@ __device__ __forceinline__ long long nearest_long(double value) {
   constexpr long long highest = 9223372036854775807ll;
   return value > -end ? value < end ? (long long)(rint(value)) : highest : -highest - 1;
 }
-__device__ __forceinline__ unsigned char nearest_byte(double value) {
-  return (unsigned char)(value > 0.0 ? value < 255.0 ? int(rint(value)) : 255 : 0);
+template <class T, int kLow, int kHigh>
+__device__ __forceinline__ T nearest_within(double value) {
+  return T(value > kLow ? value < kHigh ? int(rint(value)) : kHigh : kLow);
 }
 /// A bool: 1 for all but zero, also for NaN.
 __device__ __forceinline__ unsigned char truth_byte(double value) { return value != 0.0 ? 1 : 0; }
@@ -17,30 +18,6 @@ __device__ __forceinline__ long long exact_index(long long element) {
   constexpr long long last = 1ll << 53;
   return greatest(least(element, last), -last);
 }
-
-/// Several neighbouring elements of types that have no vectors of their own.
-template <class T, int kWidth>
-struct alignas(sizeof(T) * kWidth) Packed {
-  T element[kWidth];
-};
-template <class T, int kWidth>
-struct PackedVector {
-  using Type = Packed<T, kWidth>;
-  static __device__ __forceinline__ Wide<T, kWidth> unpack(Type v) {
-    Wide<T, kWidth> wide;
-    for (int k = 0; k < kWidth; ++k) wide.element[k] = v.element[k];
-    return wide;
-  }
-  static __device__ __forceinline__ Type pack(const Wide<T, kWidth>& wide) {
-    Type v;
-    for (int k = 0; k < kWidth; ++k) v.element[k] = wide.element[k];
-    return v;
-  }
-};
-template <int kWidth>
-struct Vector<unsigned char, kWidth> : PackedVector<unsigned char, kWidth> {};
-template <int kWidth>
-struct Vector<long long, kWidth> : PackedVector<long long, kWidth> {};
 
 /// Numbers of 16 bits, rounded to the nearest, halves to even: by integers, which every compiler understands.
 __device__ __forceinline__ unsigned rounded_shift(unsigned bits, int dropped) {
@@ -82,8 +59,3 @@ struct BF16 {
   }
 };
 __device__ __forceinline__ float half_number(BF16 half) { return __uint_as_float(unsigned(half.bits) << 16); }
-
-template <int kWidth>
-struct Vector<F16, kWidth> : PackedVector<F16, kWidth> {};
-template <int kWidth>
-struct Vector<BF16, kWidth> : PackedVector<BF16, kWidth> {};

@@ -6,9 +6,27 @@ struct Wide {
   __device__ __forceinline__ T operator[](int k) const { return element[k]; }
 };
 
+/// Several neighbouring elements of a type that has no vectors of its own.
+template <class T, int kWidth>
+struct alignas(sizeof(T) * kWidth) Packed {
+  T element[kWidth];
+};
+
 /// The instruction's own type, and how it and Wide become each other.
 template <class T, int kWidth>
-struct Vector;
+struct Vector {
+  using Type = Packed<T, kWidth>;
+  static __device__ __forceinline__ Wide<T, kWidth> unpack(Type v) {
+    Wide<T, kWidth> wide;
+    for (int k = 0; k < kWidth; ++k) wide.element[k] = v.element[k];
+    return wide;
+  }
+  static __device__ __forceinline__ Type pack(const Wide<T, kWidth>& wide) {
+    Type v;
+    for (int k = 0; k < kWidth; ++k) v.element[k] = wide.element[k];
+    return v;
+  }
+};
 template <>
 struct Vector<float, 2> {
   using Type = float2;

@@ -19,15 +19,15 @@ constexpr double kLowest64 = -0x1p63, kHighest64 = 0x1p63;  // 2^63 - 1 is no do
 
 // clang-format off
 constexpr std::array kDTypes = {
-    //        dtype           name    bytes integers computed    low        high        c           cuda             cuda_store         numpy       formats  safetensors
-    DTypeInfo{DType::f32,     "f32",  4,    false,   DType::f32, 0,         0,          "float",    "float",         "",                "float32",  "f",     "F32"},
-    DTypeInfo{DType::f64,     "f64",  8,    false,   DType::f64, 0,         0,          "double",   "double",        "",                "float64",  "d",     "F64"},
-    DTypeInfo{DType::i32,     "i32",  4,    true,    DType::f64, kLowest32, kHighest32, "int32_t",  "int",           "nearest_integer", "int32",    "il",    "I32"},
-    DTypeInfo{DType::i64,     "i64",  8,    true,    DType::f64, kLowest64, kHighest64, "int64_t",  "long long",     "nearest_long",    "int64",    "lq",    "I64"},
-    DTypeInfo{DType::u8,      "u8",   1,    true,    DType::f64, 0,         255,        "uint8_t",  "unsigned char", "nearest_byte",    "uint8",    "B",     "U8"},
-    DTypeInfo{DType::boolean, "bool", 1,    true,    DType::f64, 0,         1,          "bool",     "unsigned char", "truth_byte",      "bool",     "?",     "BOOL"},
-    DTypeInfo{DType::f16,     "f16",  2,    false,   DType::f32, 0,         0,          "uint16_t", "F16",           "F16",             "float16",  "e",     "F16"},
-    DTypeInfo{DType::bf16,    "bf16", 2,    false,   DType::f32, 0,         0,          "uint16_t", "BF16",          "BF16",            "bfloat16", "H",     "BF16"},
+    //        dtype           name    bytes integers computed    low        high        c           cuda             cuda_store                               numpy       formats  safetensors  xla
+    DTypeInfo{DType::f32,     "f32",  4,    false,   DType::f32, 0,         0,          "float",    "float",         "",                                      "float32",  "f",     "F32",       11},
+    DTypeInfo{DType::f64,     "f64",  8,    false,   DType::f64, 0,         0,          "double",   "double",        "",                                      "float64",  "d",     "F64",       12},
+    DTypeInfo{DType::i32,     "i32",  4,    true,    DType::f64, kLowest32, kHighest32, "int32_t",  "int",           "nearest_integer",                       "int32",    "il",    "I32",       4},
+    DTypeInfo{DType::i64,     "i64",  8,    true,    DType::f64, kLowest64, kHighest64, "int64_t",  "long long",     "nearest_long",                          "int64",    "lq",    "I64",       5},
+    DTypeInfo{DType::u8,      "u8",   1,    true,    DType::f64, 0,         255,        "uint8_t",  "unsigned char", "nearest_within<unsigned char, 0, 255>", "uint8",    "B",     "U8",        6},
+    DTypeInfo{DType::boolean, "bool", 1,    true,    DType::f64, 0,         1,          "bool",     "unsigned char", "truth_byte",                            "bool",     "?",     "BOOL",      1},
+    DTypeInfo{DType::f16,     "f16",  2,    false,   DType::f32, 0,         0,          "uint16_t", "F16",           "F16",                                   "float16",  "e",     "F16",       10},
+    DTypeInfo{DType::bf16,    "bf16", 2,    false,   DType::f32, 0,         0,          "uint16_t", "BF16",          "BF16",                                  "bfloat16", "H",     "BF16",      16},
 };
 // clang-format on
 

@@ -25,6 +25,7 @@ struct DTypeInfo {
   const char* numpy;           // numpy's name
   const char* buffer_formats;  // the characters of Python's buffer protocol
   const char* safetensors;     // in headers of safetensors files
+  int xla;                     // the number of XLA's DataType, which its C interface fixes
 };
 
 /// The table, in the order of the enumeration.

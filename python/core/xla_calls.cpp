@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 #include <xla/ffi/api/ffi.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -63,26 +64,8 @@ std::int64_t number_of(std::string_view spelling) {
 // ---- Tensors ----
 
 std::optional<DType> dtype_of(ffi::DataType type) {
-  switch (type) {
-    case ffi::DataType::F32:
-      return DType::f32;
-    case ffi::DataType::F64:
-      return DType::f64;
-    case ffi::DataType::F16:
-      return DType::f16;
-    case ffi::DataType::BF16:
-      return DType::bf16;
-    case ffi::DataType::S32:
-      return DType::i32;
-    case ffi::DataType::S64:
-      return DType::i64;
-    case ffi::DataType::U8:
-      return DType::u8;
-    case ffi::DataType::PRED:
-      return DType::boolean;
-    default:
-      return std::nullopt;
-  }
+  const auto row = std::ranges::find(dtypes(), static_cast<int>(type), &DTypeInfo::xla);
+  return row == dtypes().end() ? std::nullopt : std::optional(row->dtype);
 }
 
 std::vector<std::int64_t> shape_of(const ffi::AnyBuffer& buffer) {

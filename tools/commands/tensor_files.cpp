@@ -47,25 +47,12 @@ DType dtype_of(NpyType type) {
   return DType::f64;
 }
 
+/// NumPy has no bf16: it becomes f4.
 NpyType type_of(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return NpyType::f8;
-    case DType::i32:
-      return NpyType::i4;
-    case DType::i64:
-      return NpyType::i8;
-    case DType::u8:
-      return NpyType::u1;
-    case DType::boolean:
-      return NpyType::b1;
-    case DType::f16:
-      return NpyType::f2;
-    case DType::f32:
-    case DType::bf16:
-      return NpyType::f4;
-  }
-  return NpyType::f4;
+  const DTypeInfo& info = info_of(dtype);
+  if (dtype == DType::bf16) return NpyType::f4;
+  const char kind = dtype == DType::boolean ? 'b' : !info.integers ? 'f' : info.low < 0 ? 'i' : 'u';
+  return npy_type(kind, info.bytes);
 }
 
 /// Integers of 64 bits stay what they are: not all of them are doubles.

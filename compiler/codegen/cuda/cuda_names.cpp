@@ -162,15 +162,14 @@ constexpr auto kReserved = std::to_array<std::string_view>({"alignas",
                                                             "scratch",
                                                             "nearest_integer",
                                                             "nearest_long",
-                                                            "nearest_byte",
+                                                            "nearest_within",
                                                             "truth_byte",
                                                             "exact_index",
                                                             "rounded_shift",
                                                             "half_number",
                                                             "F16",
                                                             "BF16",
-                                                            "Packed",
-                                                            "PackedVector"});
+                                                            "Packed"});
 
 std::string identifier(std::string_view name) {
   std::string text;

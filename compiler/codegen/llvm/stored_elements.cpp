@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::int64_t kSign = 0x80000000, kMagnitude = 0x7fffffff, kInfinity = 0x7f800000;
 
+bool has_sign(DType integers) { return info_of(integers).low < 0; }
+
 std::string half_type(int lanes) { return lanes == 1 ? "half" : fmt::format("<{} x half>", lanes); }
 
 }  // namespace
@@ -35,12 +37,13 @@ Val StoredElements::number(const Val& element, DType dtype, Scalar to) {
     const Val high = ir_.binary("shl", ir_.extend(element, Scalar::i32, false), bits(16, element.lanes));
     return ir_.convert(ir_.bitcast(high, Scalar::f32), to);
   }
-  const Val wide = element.type == Scalar::i8 ? ir_.extend(element, Scalar::i32, false) : element;
+  const bool is_narrow = element.type == Scalar::i8 || element.type == Scalar::i16;
+  const Val wide = is_narrow ? ir_.extend(element, Scalar::i32, has_sign(dtype)) : element;
   return ir_.convert(wide, to);
 }
 
 Val StoredElements::index(const Val& element, DType dtype) {
-  if (dtype != DType::i64) return ir_.extend(element, Scalar::i64, dtype == DType::i32);
+  if (dtype != DType::i64) return ir_.extend(element, Scalar::i64, has_sign(dtype));
   const Val low = ir_.integer(Scalar::i64, element.lanes, -kMaxExactInteger);
   const Val high = ir_.integer(Scalar::i64, element.lanes, kMaxExactInteger);
   const Val below = ir_.select(ir_.icmp("slt", element, high), element, high);
