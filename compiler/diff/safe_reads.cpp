@@ -14,8 +14,10 @@ namespace {
 /// The comparisons that `access`, with what its subscripts read, needs and `domain` refutes.
 std::vector<Expr> missing_tests(const Program& program, const Expr& access, const IndexDomain& domain) {
   std::vector<Expr> tests;
-  const auto require = [&](const Affine& high, const Affine& low) {
-    if (domain.prove_nonnegative(high - low) == Proof::Fails)
+  // An end that moves with an index is passed for all but the smallest extents, of which a proof must not be found.
+  const auto require = [&](const Affine& high, const Affine& low, bool moves) {
+    const Proof proof = domain.prove_nonnegative(high - low);
+    if (proof == Proof::Fails || (moves && proof == Proof::Unknown))
       tests.push_back(call(">=", {index_value(high), index_value(low)}));
   };
   const Definition* definition = program.find_definition(access->tensor);
@@ -28,9 +30,15 @@ std::vector<Expr> missing_tests(const Program& program, const Expr& access, cons
   }
   for (std::size_t k = 0; k < shape.size(); ++k) {
     if (access->subscripts[k].mentions_value()) continue;
-    const Range range = definition ? definition->axes[k].range.substitute(element) : Range::extent(shape[k]);
-    for (const Bound& low : range.lows) require(access->subscripts[k] * low.divisor, low.value);
-    for (const Bound& high : range.highs) require(high.value, access->subscripts[k] * high.divisor);
+    const Range range = definition ? definition->axes[k].range : Range::extent(shape[k]);
+    const auto end = [&](const Bound& bound, const auto& test) {
+      const Affine value = bound.value.substitute(element);
+      test(access->subscripts[k] * bound.divisor, value, value != bound.value);
+    };
+    for (const Bound& low : range.lows)
+      end(low, [&](const Affine& place, const Affine& value, bool moves) { require(place, value, moves); });
+    for (const Bound& high : range.highs)
+      end(high, [&](const Affine& place, const Affine& value, bool moves) { require(value, place, moves); });
   }
   return tests;
 }

@@ -11,8 +11,6 @@
 namespace moxie {
 namespace {
 
-bool joins_conditions(const Expr& expr) { return is_call(expr, "and") || is_call(expr, "or"); }
-
 /// What is known of the indices without the conditions on the left, and with them.
 struct Known {
   IndexDomain before, after;
@@ -99,6 +97,8 @@ class Ordering {
 };
 
 }  // namespace
+
+bool joins_conditions(const Expr& expr) { return is_call(expr, "and") || is_call(expr, "or"); }
 
 Expr with_ordered_conditions(const Program& program, const Definition& definition) {
   IndexDomain domain(known_dims(program));

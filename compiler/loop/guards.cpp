@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/fuse/fold_storage.h"
+#include "compiler/ir/condition_guards.h"
 #include "compiler/ir/node_map.h"
 #include "compiler/rewrite/algebra.h"
 
@@ -26,10 +27,11 @@ class Guarding {
  private:
   void note_computed(const Expr& expr) {
     if (!expr->gathers || !computed_.insert(expr.get())) return;
-    if (is_call(expr, "where"))
-      note_computed(expr->args[0]);
-    else if (expr->kind != NodeKind::Reduce)
-      for (const Expr& arg : expr->args) note_computed(arg);
+    if (is_call(expr, "where")) return note_computed(expr->args[0]);
+    if (expr->kind == NodeKind::Reduce) return;
+    for (const Expr& arg : expr->args) {
+      if (!joins_conditions(expr) || deciding(expr, arg).empty()) note_computed(arg);
+    }
   }
 
   bool is_computed_around(const Expr& expr) const {
@@ -53,6 +55,7 @@ class Guarding {
       return call("where", {bounds ? *bounds : guard_of(expr, conditions_), expr, constant(0)});
     }
     if (is_call(expr, "where")) return guarded_where(expr);
+    if (joins_conditions(expr)) return guarded_conditions(expr);
     if (expr->kind != NodeKind::Reduce) return map_children(expr, [&](const Expr& child) { return apply(child); });
     const OpenedReduce opened = open(expr);
     IndexDomain inner = domain_;
@@ -69,6 +72,37 @@ class Guarding {
       return Guarding(proof_, domain_, with(condition), this).whole(value);
     };
     return call("where", {own, branch(own, expr->args[1]), branch(call("not", {own}), expr->args[2])});
+  }
+
+  /// What a condition reads by value, it reads where those before it that are about that value leave it open:
+  /// `idx[s] >= 0 and x[idx[s]] > 0`.
+  Expr guarded_conditions(const Expr& expr) {
+    return map_children(expr, [&](const Expr& arg) {
+      std::vector<Expr> before = deciding(expr, arg);
+      if (before.empty()) return apply(arg);
+      return Guarding(proof_, domain_, with(all_of(std::move(before))), this).whole(arg);
+    });
+  }
+
+  /// What holds of the conditions before this one if it is asked at all, of those that are about a value at which it
+  /// reads elements.
+  static std::vector<Expr> deciding(const Expr& joint, const Expr& condition) {
+    std::vector<Expr> before;
+    for (const Expr& other : joint->args) {
+      if (!condition->gathers || other == condition) break;
+      if (reads_at_value_of(condition, other)) before.push_back(is_call(joint, "and") ? other : call("not", {other}));
+    }
+    return before;
+  }
+
+  /// Whether the expression reads elements at values that the condition is about.
+  static bool reads_at_value_of(const Expr& expr, const Expr& condition) {
+    bool found = false;
+    visit(expr, [&](const Expr& e) {
+      for (const Expr& value : reads_by_value(e) ? e->args : std::vector<Expr>())
+        visit(condition, [&](const Expr& part) { found |= part == value; });
+    });
+    return found;
   }
 
   std::vector<Expr> with(const Expr& condition) const {

@@ -100,6 +100,23 @@ TEST_CASE("gradients over prefixes are those of the dense formulas, ties include
   }
 }
 
+TEST_CASE("a running extremum inside of another one reads no elements that a ragged definition lacks") {
+  constexpr std::size_t n = 6;
+  Random random(23);
+  const TensorValues inputs{{"x", random_numbers(random, n, false)},
+                            {"w", random_numbers(random, n, false)},
+                            {"cot.y", random_numbers(random, n, false)}};
+  const auto found = [&](const std::string& definition, const std::string& element) {
+    return gradients("dim N dynamic\nindex i:N, j:N, k:N\ninput x[N], w[N]\n" + definition +
+                         "output y[i] = max[j in 0..i+1](min[k in i..N](" + element + "))\n",
+                     {{"N", n}}, inputs);
+  };
+  const TensorValues ragged = found("let m[j,k in j..N of N] = x[j]*w[k]\n", "m[j,k]"), whole = found("", "x[j]*w[k]");
+  for (const char* name : {"grad.x", "grad.w"}) {
+    for (std::size_t k = 0; k < n; ++k) CHECK(ragged.at(name)[k] == doctest::Approx(whole.at(name)[k]));
+  }
+}
+
 TEST_CASE("what is infinite has its place in a running extremum") {
   const TensorValues inputs{{"x", {-kInf, -kInf, 1, kInf, kInf, 0, 0, 0, 0, 0}},
                             {"w", {1, 1, 1, 1, 1}},

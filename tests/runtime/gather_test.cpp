@@ -427,6 +427,26 @@ TEST_CASE("conditions keep values inside") {
                    {{"y", {10, 12, -1, -1, -1, -1, 2, 4}}, {"z", {65, 0, 0, 21}}});
 }
 
+TEST_CASE("what a gradient reads at a value, it reads where the value is a position, also in checked runs") {
+  const std::string text = R"(
+    dim N, E, D
+    index n:N, e:E, d:D
+    input x[E,D], W[D], dst[E]: i32
+    let mx[n,d] = max[e](where(dst[e] == n, x[e,d], 0))
+    output y[n] = sum[d](mx[n,d]*W[d])
+  )";
+  const Program gradient = differentiate(parse(text), {"y"}, {"x", "W"});
+  const TensorValues inputs = {
+      {"x", {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3}}, {"W", {2, 3}}, {"dst", {0, -1, 2, 0, 3, 2}}, {"cot.y", {1, 1, 1}}};
+  const test::Setting check("MOXIE_CHECK", "bounds");
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    const TensorValues found = test::run_on(device, gradient, {{"N", 3}, {"E", 6}, {"D", 2}}, inputs);
+    check_close(found.at("grad.x"), {0, 0, 0, 0, 2, 3, 2, 3, 0, 0, 0, 0}, 1e-6);
+    check_close(found.at("grad.W"), {12, 14}, 1e-6);
+  }
+}
+
 TEST_CASE("the C++ form says the same") {
   Program p("embedding");
   const Dim S = p.dim("S", dynamic), V = p.dim("V"), N = p.dim("N");
