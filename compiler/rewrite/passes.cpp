@@ -162,6 +162,8 @@ std::span<const Pass> passes() {
       Pass{"tabulate-differences", "functions of a difference of long indices are read from a table of all differences",
            tabulate_differences},
       Pass{"hoist-tables", "what does not change in a long loop is computed once, before it", hoist_tables},
+      Pass{"drop-known-conditions", "conditions that follow from ranges and from conditions around them are gone",
+           drop_known_conditions},
       Pass{"solve-conditions", "sums over what an equation between indices or integers selects lose an index",
            solve_conditions},
       Pass{"split-scatters", "costly parts of terms that go where values say are computed before, in lanes",

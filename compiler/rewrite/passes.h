@@ -31,9 +31,10 @@ using PassObserver = std::function<void(const Pass&, const Program& result)>;
 Program optimise(const Program& program, const PassObserver& observe = {}, std::span<const std::string> without = {});
 
 // One file each, and lift_linear_algebra() of compiler/diff:
-Program accurate_sums(const Program& program);        // in accurate precision, sums in single are added up in double
-Program narrow_positions(const Program& program);     // positions that singles hold are searched for in single
-Program drop_slopes(const Program& program);          // what only derivatives heed is gone once they are taken
+Program accurate_sums(const Program& program);          // in accurate precision, sums in single are added up in double
+Program narrow_positions(const Program& program);       // positions that singles hold are searched for in single
+Program drop_known_conditions(const Program& program);  // conditions that follow from those around them
+Program drop_slopes(const Program& program);            // what only derivatives heed is gone once they are taken
 Program unroll_scans(const Program& program);         // short recurrences of single elements become straight-line code
 Program reuse_inverses(const Program& program);       // solves with one matrix for many right-hand sides invert it once
 Program factor_matrices(const Program& program);      // large matrices are factored once for all that is asked of them

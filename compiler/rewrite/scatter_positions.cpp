@@ -1,3 +1,4 @@
+#include "compiler/ir/functions.h"
 #include "compiler/ir/reductions.h"
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/passes.h"
@@ -6,17 +7,58 @@
 namespace moxie {
 namespace {
 
+/// The element under the conditions that leave others out, with `f` applied where they hold, and `otherwise` where not.
+template <class F>
+Expr under_masks(const Expr& element, double left_out, double otherwise, const F& f) {
+  if (!is_call(element, "where") || !element->args[2]->is_constant(left_out)) return f(element);
+  return call("where", {element->args[0], under_masks(element->args[1], left_out, otherwise, f), constant(otherwise)});
+}
+
+/// A position where a search over 0 <= i < extent has elements.
+Expr where_any(const Affine& extent, const Expr& position) {
+  return call("where", {call(">=", {index_value(extent), 1}), position, constant(neutral_value(ReduceKind::Min))});
+}
+
+/// argmax[s](where(idx[s] == v, e[s], -inf)) of an input e: the largest element m[v], which a gradient has computed
+/// already, and the smallest of the positions that hold it. Where all elements are left out, or as small as these, the
+/// first of them is the position. What a kernel computes again may be rounded otherwise there, and is not looked for.
+std::optional<Expr> position_of_held(Program& known, const Definition& user, const Expr& search, const Scope& scope) {
+  const OpenedReduce opened = open(search);
+  const ReduceKind extremum = *extremum_of(search->reduce);
+  const double nothing = neutral_value(extremum), nowhere = neutral_value(ReduceKind::Min);
+  bool is_input = false;
+  under_masks(opened.body, nothing, nowhere, [&](const Expr& element) {
+    is_input = element->kind == NodeKind::Access && known.find_input(element->tensor);
+    return element;
+  });
+  if (!is_input || !has_fixed_extent(search->range)) return std::nullopt;
+  auto part = extract(known, scope, reduce(extremum, opened.index, opened.range, opened.body), user.name + ".best",
+                      scope.dtype);
+  if (!part) return std::nullopt;
+  const Expr held = add_part(known, std::move(*part), user);
+  const Expr holders = under_masks(opened.body, nothing, nowhere, [&](const Expr& element) {
+    const Expr holds = call("or", {call("==", {element, held}), call("!=", {element, element})});
+    return call("where", {holds, opened.position, constant(nowhere)});
+  });
+  auto holder = extract(known, scope, reduce(ReduceKind::Min, opened.index, opened.range, holders), user.name + ".at",
+                        scope.dtype);
+  if (!holder) return std::nullopt;
+  const Expr first = substitute(opened.position, {{opened.index, Affine(0)}});
+  return call("where",
+              {call("==", {held, constant(nothing)}), where_any(opened.range.highs[0].value + Affine(1), first),
+               add_part(known, std::move(*holder), user)});
+}
+
 /// argmax[s](where(idx[s] == v, e[s], -inf)) as a definition of integers: what a kernel holds while it compares.
 std::optional<Expr> scattered_position(Program& known, const Definition& user, const Expr& search, const Scope& scope) {
   if (search->kind != NodeKind::Reduce || !extremum_of(search->reduce)) return std::nullopt;
   const bool is_held = search == user.body && holds_integers(user.dtype);
   const auto scatter = is_held ? std::nullopt : worthwhile_scatter(known, search, scope);
   if (!scatter) return std::nullopt;
+  if (const auto position = position_of_held(known, user, search, scope)) return position;
   auto part = extract(known, scope, search, user.name + ".at", DType::i32);
   if (!part) return std::nullopt;
-  const Expr extent = index_value(scatter->loops[0].range.highs[0].value + Affine(1));
-  const Expr at = add_part(known, std::move(*part), user);
-  return call("where", {call(">=", {extent, 1}), at, constant(neutral_value(search->reduce))});
+  return where_any(scatter->loops[0].range.highs[0].value + Affine(1), add_part(known, std::move(*part), user));
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/ir/evaluate.h"
-#include "compiler/ir/signs.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scatter.h"
@@ -60,60 +59,6 @@ TEST_CASE("positions that are stored as integers are searched for in single, if 
   CHECK_FALSE(narrow("N = 100", "argmin[n](x[s,n]*d[s,n])"));
   CHECK_FALSE(narrow("N = 100", "argmin[n](i[s,n])"));
   CHECK_FALSE(narrow("N = 100", "1 + argmin[n](x[s,n]^2)"));
-}
-
-TEST_CASE("signs are proved from what is declared, of inputs and of definitions") {
-  const Program program = parse(R"(dim T, N
-index t:T, n:N
-input a, b > 0, c < 0, m[N,N]
-let free = a
-let promised >= 0 = a
-let strict > 0 = a
-let below < -2 = a
-let half > -1 = a
-let proved >= 0 = exp(a)
-let diagonal[n] >= 0 = m[n,n]
-scan t {
-  let h[t] > 0 = where(t == 0, a, h[t-1] + a)
-}
-output y = a
-)");
-  const auto sign = [&](const char* text) {
-    Program with_body = parse(print(program) + "output z[n] = " + text + "\n");
-    return sign_of(with_body.definitions.back().body, with_body);
-  };
-  CHECK(sign("free") == Sign::Unknown);
-  CHECK(sign("promised") == Sign::NonNegative);
-  CHECK(sign("strict") == Sign::Positive);
-  CHECK(sign("below") == Sign::Negative);
-  CHECK(sign("half") == Sign::Unknown);
-  CHECK(sign("proved") == Sign::Positive);
-  CHECK(sign("b + promised") == Sign::Positive);
-  CHECK(sign("c*strict") == Sign::Negative);
-  CHECK(sign("diagonal[n]") == Sign::NonNegative);
-  CHECK(sign("h[0]") == Sign::Positive);
-  CHECK(sign("n*1.0 + N") == Sign::NonNegative);
-  CHECK(sign("n + 1") == Sign::Positive);
-  CHECK(sign("n - 1") == Sign::Unknown);
-  CHECK(sign("where(a > 0, strict, promised)") == Sign::NonNegative);
-  CHECK(sign("where(a > 0, strict, c)") == Sign::Unknown);
-}
-
-TEST_CASE("a branch has the sign that its condition shows") {
-  const auto sign = [](const std::string& text) {
-    const Program program = parse("input a, b, c < 0\noutput y = " + text + "\n");
-    return sign_of(program.definitions.back().body, program);
-  };
-  CHECK(sign("where(a <= 0.1, 1, a)") == Sign::Positive);
-  CHECK(sign("where(0.1 < a, a, 1)") == Sign::Positive);
-  CHECK(sign("where(a >= 0, a, 1)") == Sign::NonNegative);
-  CHECK(sign("where(a > 0, a, 1)") == Sign::Positive);
-  CHECK(sign("where(0 > a, 1, a)") == Sign::NonNegative);
-  CHECK(sign("where(a < c, a, c)") == Sign::Negative);
-  CHECK(sign("where(a >= c, -1, a)") == Sign::Negative);
-  CHECK(sign("where(a <= 0.1, a, 1)") == Sign::Unknown);
-  CHECK(sign("where(a > -0.1, a, 1)") == Sign::Unknown);
-  CHECK(sign("where(b > 0, a, 1)") == Sign::Unknown);
 }
 
 TEST_CASE("equal definitions become one with the domain that either declares") {
@@ -611,4 +556,22 @@ output y[v,c] = sum[s](where(i[s] == v, w[s]*tanh(exp(u[i[s]]))*x[s,c], 0))
   for (std::size_t s = 0; s < 90; ++s) inputs["i"][s] = static_cast<double>(s % 43) - 2;
   const std::vector<double> want = evaluate(program, {}, inputs).at("y"), got = evaluate(result, {}, inputs).at("y");
   for (std::size_t k = 0; k < want.size(); ++k) CHECK(got[k] == doctest::Approx(want[k]).epsilon(1e-12));
+}
+
+TEST_CASE("conditions that follow from ranges and from conditions around them are gone") {
+  const auto left = [](const std::string& body) {
+    const Program program =
+        specialise(parse("dim N dynamic, M = 8\nindex n:N, m:M\ninput x[N], a\noutput y[n,m] = " + body + "\n"), {});
+    return print(drop_known_conditions(program).definitions[0].body, program, program.definitions[0].axes);
+  };
+  CHECK(left("where(n > 0, where(n >= 1, x[n-1], 3), 0)") == "where(n > 0, x[n-1], 0)");
+  CHECK(left("where(n > 0, where(n == 0, 3, x[n-1]), 0)") == "where(n > 0, x[n-1], 0)");
+  CHECK(left("where(m < 3, where(m < M, x[n], 1)*where(m > 3, a, 2), 0)") == "where(m < 3, x[n]*2, 0)");
+  CHECK(left("where(m < 3 or m > 5, 1, where(m != 4 or n >= 0, x[n], a))") == "where(m < 3 or m > 5, 1, x[n])");
+  CHECK(left("where(m < 3 and (m < 4 and x[n] > 0), where(not (m < 5), 1, a), 2)") ==
+        "where(m < 3 and x[n] > 0, a, 2)");
+  CHECK(left("where(where(m >= 0 and n > 0, x[n-1], a) < x[n], 1, 2)") ==
+        "where(where(n > 0, x[n-1], a) < x[n], 1, 2)");
+  CHECK(left("where(n > m, sum[k in m..n](where(k < n, x[k], 0)), 0)") == "where(n > m, sum[i1 in m..n](x[i1]), 0)");
+  CHECK(left("where(x[n] > a, where(x[n] > a, 1, 2), 3)") == "where(x[n] > a, where(x[n] > a, 1, 2), 3)");
 }
