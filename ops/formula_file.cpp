@@ -10,6 +10,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "compiler/ir/verify_definition.h"
 #include "compiler/support/error.h"
 #include "ops/catalogue.h"
 
@@ -33,13 +34,15 @@ std::string read_text(const std::string& path) {
   return text.str();
 }
 
-ParsedText read_parsed(const std::string& path, const std::vector<std::string>& folders) {
+ParsedText read_parsed(const std::string& path, const std::vector<std::string>& folders,
+                       const std::vector<std::string>& dims) {
   TextLibrary library = catalogue_library();
   library.includes_files = true;
   library.folders.assign(folders.begin(), folders.end());
   const std::string text = read_text(path), name = path == kStandardInput ? "stdin" : path;
   ParsedText parsed = parse_text(text, name, library);
   verify_text(parsed.program, text, name);
+  if (!dims.empty()) verify_text(with_values(parsed.program, parse_dims(dims, parsed.program)), text, name);
   return parsed;
 }
 

@@ -22,8 +22,10 @@ std::string read_text(const std::string& path);
 /// catalogue. Throws DataError where a file cannot be read, and ParseError, ShapeError or TypeError with line and
 /// caret.
 Program read_program(const std::string& path, const std::vector<std::string>& folders = {});
-/// The same, with the reductions that the text defines.
-ParsedText read_parsed(const std::string& path, const std::vector<std::string>& folders = {});
+/// The same, with the reductions that the text defines. Throws also where the formula cannot be computed with `dims`,
+/// texts as parse_dims() takes them.
+ParsedText read_parsed(const std::string& path, const std::vector<std::string>& folders = {},
+                       const std::vector<std::string>& dims = {});
 
 /// From texts such as `S=8`. Throws UsageError for a malformed one, a negative value, or a dim that the Program does
 /// not have.

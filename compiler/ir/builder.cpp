@@ -13,6 +13,7 @@
 #include "compiler/ir/placeholders.h"
 #include "compiler/ir/reductions.h"
 #include "compiler/ir/scans.h"
+#include "compiler/ir/skewed_scan.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -297,11 +298,12 @@ Tensor Program::loss(const std::string& tensor, const Expr& body, const Declared
 
 Definition& ScanBody::add(const std::string& tensor, const std::vector<Index>& axes, const Expr& body,
                           const Declared& declared, bool output) {
-  if (axes.empty() || axes[0].symbol() != steps_.symbol()) {
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    if (k < axes.size() && axes[k].symbol() == steps_[k].index.symbol()) continue;
     throw ShapeError(
-        fmt::format("definition `{}` of a scan does not have the scan's index as its first axis; put that first, or "
+        fmt::format("definition `{}` of a scan does not have the scan's index as its {} axis; put that there, or "
                     "define it outside",
-                    tensor));
+                    tensor, k == 0 ? "first" : "second"));
   }
   Definition& added = append_definition(program_, tensor, axes, body, declared, output);
   added.scan = scan_;
@@ -326,31 +328,43 @@ Tensor ScanBody::recompute(const std::string& tensor, const std::vector<Index>& 
   return {tensor, axes.size()};
 }
 
-void ScanBody::append(Program& program, const Index& steps, Scan scan, const std::function<void(ScanBody&)>& write) {
+void ScanBody::append(Program& program, const std::vector<ScanIndex>& steps, Scan scan,
+                      const std::function<void(ScanBody&)>& write) {
   scan.number = last_scan(program) + 1;
+  scan.backwards = steps.front().is_backwards;
+  const std::size_t first = program.definitions.size();
   change_verified(program, [&](Program& changed) {
     ScanBody body(changed, steps, scan);
     write(body);
-    if (changed.definitions.size() == program.definitions.size())
+    if (changed.definitions.size() == first)
       throw TypeError("a scan is empty; define a tensor inside it: step.let(\"h\", {t}, ...)");
+    if (steps.size() < 2) return;
+    const auto added = std::span(changed.definitions).subspan(first);
+    if (std::ranges::any_of(added, &Definition::recomputed))
+      throw TypeError("a scan over two indices is kept whole; write let in the place of recompute");
+    skew_scan(changed, first, {scan.backwards, steps[1].is_backwards}, scan.number);
   });
 }
 
 void Program::scan(const Index& steps, const std::function<void(ScanBody&)>& write) {
-  ScanBody::append(*this, steps, {}, write);
+  ScanBody::append(*this, {steps}, {}, write);
 }
 
 void Program::scan(const Index& steps, Backwards, const std::function<void(ScanBody&)>& write) {
-  ScanBody::append(*this, steps, {0, true}, write);
+  ScanBody::append(*this, {{steps, backwards}}, {}, write);
 }
 
 void Program::scan(const Index& steps, const Checkpoints& checkpoints, const std::function<void(ScanBody&)>& write) {
-  ScanBody::append(*this, steps, {0, false, checkpoints}, write);
+  ScanBody::append(*this, {steps}, {.checkpoints = checkpoints}, write);
 }
 
 void Program::scan(const Index& steps, Backwards, const Checkpoints& checkpoints,
                    const std::function<void(ScanBody&)>& write) {
-  ScanBody::append(*this, steps, {0, true, checkpoints}, write);
+  ScanBody::append(*this, {{steps, backwards}}, {.checkpoints = checkpoints}, write);
+}
+
+void Program::scan(const ScanIndex& outer, const ScanIndex& inner, const std::function<void(ScanBody&)>& write) {
+  ScanBody::append(*this, {outer, inner}, {}, write);
 }
 
 void Program::output(const Tensor& defined) {

@@ -72,8 +72,16 @@ class Tensor {
   std::size_t rank_;
 };
 
-/// The definitions of a scan. Each has the scan's index as its first axis. What a definition reads of one further down,
-/// at another step, is called by name and number of axes:
+/// One index of a scan over two: `p.scan(i, j, ..)`, or `p.scan({i, backwards}, j, ..)`.
+struct ScanIndex {
+  ScanIndex(Index steps) : index(std::move(steps)) {}  // NOLINT: p.scan(i, j, ..)
+  ScanIndex(Index steps, Backwards) : index(std::move(steps)), is_backwards(true) {}
+  Index index;
+  bool is_backwards = false;
+};
+
+/// The definitions of a scan. Each has the scan's index as its first axis, or its two as the first ones. What a
+/// definition reads of one further down, at another step, is called by name and number of axes:
 ///
 ///   const Tensor h("h", 2);
 ///   p.scan(t, [&](ScanBody& step) {
@@ -92,14 +100,15 @@ class ScanBody {
 
  private:
   friend struct Program;
-  ScanBody(Program& program, Index steps, Scan scan)
+  ScanBody(Program& program, std::vector<ScanIndex> steps, Scan scan)
       : program_(program), steps_(std::move(steps)), scan_(std::move(scan)) {}
-  static void append(Program& program, const Index& steps, Scan scan, const std::function<void(ScanBody&)>& write);
+  static void append(Program& program, const std::vector<ScanIndex>& steps, Scan scan,
+                     const std::function<void(ScanBody&)>& write);
   Definition& add(const std::string& tensor, const std::vector<Index>& axes, const Expr& body, const Declared& declared,
                   bool output);
 
   Program& program_;
-  Index steps_;
+  std::vector<ScanIndex> steps_;
   Scan scan_;
 };
 

@@ -15,6 +15,7 @@
 #include "compiler/ir/parsed_text.h"
 #include "compiler/ir/role_parser.h"
 #include "compiler/ir/scans.h"
+#include "compiler/ir/skewed_scan.h"
 #include "compiler/ir/use_parser.h"
 
 namespace moxie {
@@ -429,13 +430,19 @@ class ProgramParser {
   void scan() {
     const Token index = tokens_.expect_name("the index that the scan steps through");
     Scan scan{last_scan(program_) + 1, tokens_.accept("backwards")};
+    std::vector<Token> indices{index};
+    std::array<bool, 2> is_backwards{scan.backwards};
+    if (tokens_.accept(",")) {
+      indices.push_back(tokens_.expect_name("the index that the scan steps through inside the first one"));
+      is_backwards[1] = tokens_.accept("backwards");
+    }
     if (tokens_.accept("recompute")) scan.checkpoints = checkpoints();
     tokens_.expect("{",
                    "write scan t {, scan t backwards { or scan t recompute every 64 {, and } on a line of its own");
     std::size_t first = program_.definitions.size();
     std::vector<std::size_t> bodies;
     end_line();
-    while (!tokens_.at("}")) bodies.push_back(scanned_head(index, scan));
+    while (!tokens_.at("}")) bodies.push_back(scanned_head(indices, scan));
     if (bodies.empty())
       tokens_.fail<ParseError>(index, "this scan is empty", "define a tensor inside it: let h[t] = ...");
     for (std::size_t k = 0; k < bodies.size(); ++k) {
@@ -446,6 +453,19 @@ class ProgramParser {
       end_line();
     }
     tokens_.expect("}");
+    if (indices.size() == 2) skew(index, first, is_backwards, scan);
+  }
+
+  void skew(const Token& at, std::size_t first, const std::array<bool, 2>& is_backwards, const Scan& scan) {
+    const bool recomputes = std::ranges::any_of(program_.definitions.begin() + static_cast<std::ptrdiff_t>(first),
+                                                program_.definitions.end(), &Definition::recomputed);
+    if (scan.checkpoints || recomputes)
+      tokens_.fail<TypeError>(at, "a scan over two indices is kept whole", "leave `recompute` out, and write let");
+    try {
+      skew_scan(program_, first, is_backwards, scan.number);
+    } catch (const ShapeError& error) {
+      tokens_.fail<ShapeError>(at, error.what());
+    }
   }
 
   Checkpoints checkpoints() {
@@ -464,7 +484,7 @@ class ProgramParser {
   }
 
   /// Reads a line of a scan but for its body, whose position it returns.
-  std::size_t scanned_head(const Token& index, const Scan& scan) {
+  std::size_t scanned_head(const std::vector<Token>& indices, const Scan& scan) {
     const bool is_output = tokens_.accept("output");
     const bool is_recomputed = !is_output && tokens_.accept("recompute");
     if (!is_output && !is_recomputed)
@@ -475,13 +495,16 @@ class ProgramParser {
       tokens_.seek(start);
       tokens_.fail<ParseError>(
           name, "`recompute every` is about all definitions of a scan",
-          fmt::format("write it where the scan begins: scan {} recompute every 64 {{", index.text));
+          fmt::format("write it where the scan begins: scan {} recompute every 64 {{", indices[0].text));
     }
     Definition definition = head(name, is_output);
-    if (definition.axes.empty() || definition.axes[0].name != index.text) {
-      tokens_.fail<ShapeError>(
-          name, fmt::format("`{}` does not have `{}` as its first axis", name.text, index.text),
-          fmt::format("in this scan write {}[{},...], or define it outside", name.text, index.text));
+    for (std::size_t k = 0; k < indices.size(); ++k) {
+      if (k < definition.axes.size() && definition.axes[k].name == indices[k].text) continue;
+      tokens_.fail<ShapeError>(name,
+                               fmt::format("`{}` does not have `{}` as its {} axis", name.text, indices[k].text,
+                                           k == 0 ? "first" : "second"),
+                               fmt::format("in this scan write {}[{}{}{},...], or define it outside", name.text,
+                                           indices[0].text, k == 0 ? "" : ",", k == 0 ? "" : indices[1].text));
     }
     definition.scan = scan;
     definition.recomputed = is_recomputed;

@@ -103,6 +103,7 @@ class Dim;
 class Index;
 class Tensor;
 class ScanBody;
+struct ScanIndex;
 struct Dynamic {};
 /// p.dim("S", dynamic)
 inline constexpr Dynamic dynamic;
@@ -164,6 +165,8 @@ struct Program {
   void scan(const Index& steps, Backwards, const std::function<void(ScanBody&)>& write);
   void scan(const Index& steps, const Checkpoints& checkpoints, const std::function<void(ScanBody&)>& write);
   void scan(const Index& steps, Backwards, const Checkpoints& checkpoints, const std::function<void(ScanBody&)>& write);
+  /// The same over all pairs of two indices, the inner one first: see skew_scan() for what becomes of it.
+  void scan(const ScanIndex& outer, const ScanIndex& inner, const std::function<void(ScanBody&)>& write);
   /// Makes an output of a definition that is there.
   void output(const Tensor& defined);
 };

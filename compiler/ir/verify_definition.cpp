@@ -494,14 +494,16 @@ bool is_right_for_all_dims(const Program& program) {
   return true;
 }
 
-void verify_for(Program program, const DimValues& dims) {
+Program with_values(Program program, const DimValues& dims) {
   for (DimDecl& dim : program.dims) {
     const auto given = dims.find(dim.name);
     if (!dim.dynamic || given == dims.end()) continue;
     dim.value = given->second;
     dim.dynamic = false;
   }
-  verify(program);
+  return program;
 }
+
+void verify_for(Program program, const DimValues& dims) { verify(with_values(std::move(program), dims)); }
 
 }  // namespace moxie

@@ -18,6 +18,8 @@ void verify_definition(const Program& program, std::size_t position, Unproved un
 /// Whether the subscripts of a specialised Program that verify() has found right are inside their tensors for all
 /// positive values of its dynamic dims. If not, verify_for() has to be asked for the values that are about to be used.
 bool is_right_for_all_dims(const Program& program);
+/// The Program with values for dynamic dims.
+Program with_values(Program program, const DimValues& dims);
 /// verify() with values for dynamic dims.
 void verify_for(Program program, const DimValues& dims);
 

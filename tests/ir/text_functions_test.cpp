@@ -7,6 +7,7 @@
 #include "compiler/ir/evaluate.h"
 #include "compiler/ir/program.h"
 #include "compiler/ir/text_library.h"
+#include "compiler/ir/verify_definition.h"
 #include "compiler/support/error.h"
 
 using namespace moxie;
@@ -235,6 +236,15 @@ TEST_CASE("what verification finds is shown in the text, with what to do") {
   CHECK(
       message_on("output y = where(w, 1, 0)").starts_with("test.mox:4:18: `w` is a number, but a condition is wanted"));
   CHECK(message_on("output y[n] = x[0,n]").empty());
+}
+
+TEST_CASE("what is wrong for some extents only is shown in the text, too") {
+  const std::string text = "dim K dynamic\nindex k:K\ninput x[K], w[3]\noutput y = sum[k](x[k]*w[k])\n";
+  const Program program = parse(text);
+  CHECK_NOTHROW(verify_text(with_values(program, {{"K", 3}}), text, "test.mox"));
+  CHECK_THROWS_WITH_AS(
+      verify_text(with_values(program, {{"K", 5}}), text, "test.mox"),
+      doctest::Contains("test.mox:4:24: subscript k of `w[k]` can leave 0..3, with k in 0..K, K = 5\n"), ShapeError);
 }
 
 TEST_CASE("what verification finds in a function is shown there, with the calls that lead to it") {

@@ -49,8 +49,8 @@ Program in_precision(Program program, const std::string& precision) {
 }
 
 ParsedText load_parsed(const ProgramChoice& choice) {
-  ParsedText parsed =
-      is_file_name(choice.source) ? read_parsed(choice.source, choice.folders) : ParsedText{load_op(choice.source), {}};
+  ParsedText parsed = is_file_name(choice.source) ? read_parsed(choice.source, choice.folders, choice.dims)
+                                                  : ParsedText{load_op(choice.source), {}};
   if (parsed.program.name.empty()) parsed.program.name = choice.source;
   parsed.program = as_chosen(std::move(parsed.program), choice);
   return parsed;
