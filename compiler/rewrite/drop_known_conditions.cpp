@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "compiler/ir/condition_guards.h"
 #include "compiler/ir/functions.h"
 #include "compiler/ir/node_map.h"
 #include "compiler/rewrite/passes.h"
@@ -61,25 +62,27 @@ class KnownConditions {
     return call("where", {condition.open, holds.apply(expr->args[1]), fails.apply(expr->args[2])});
   }
 
-  Truth truth(const Expr& condition) {
-    if (is_call(condition, "and") || is_call(condition, "or")) return joint(condition);
+  Truth truth(const Expr& condition) { return truth(condition, domain_); }
+
+  /// The condition where it is asked for only in `domain`: what it reads must exist without that.
+  Truth truth(const Expr& condition, const IndexDomain& domain) {
+    if (joins_conditions(condition)) return joint(condition, domain);
     if (is_call(condition, "not")) {
-      const Truth inner = truth(condition->args[0]);
+      const Truth inner = truth(condition->args[0], domain);
       return inner.known ? Truth{{}, !*inner.known} : Truth{call("not", {inner.open})};
     }
     if (condition->args.size() != 2) return {condition};
     const auto left = integer_of(condition->args[0]), right = integer_of(condition->args[1]);
-    if (left && right) return {condition, compared(condition->function->name, *left - *right)};
+    if (left && right) return {condition, compared(domain, condition->function->name, *left - *right)};
     return {map_children(condition, [&](const Expr& child) { return apply(child); })};
   }
 
-  /// Each part is taken where those before it hold, or where those before an `or` do not.
-  Truth joint(const Expr& condition) {
+  /// Each part is asked for where those before it hold, or where those before an `or` do not.
+  Truth joint(const Expr& condition, IndexDomain domain) {
     const bool all = is_call(condition, "and");
     std::vector<Expr> open;
-    IndexDomain domain = domain_;
     for (const Expr& part : condition->args) {
-      const Truth own = KnownConditions(domain).truth(part);
+      const Truth own = truth(part, domain);
       if (own.known == all) continue;
       if (own.known) return {{}, !all};
       open.push_back(own.open);
@@ -90,16 +93,17 @@ class KnownConditions {
   }
 
   /// Of the difference of both sides.
-  std::optional<bool> compared(std::string_view comparison, const Affine& difference) const {
+  static std::optional<bool> compared(const IndexDomain& domain, std::string_view comparison,
+                                      const Affine& difference) {
     const auto is_least = [&](const Affine& affine, std::int64_t least) {
-      return domain_.prove_nonnegative(affine - Affine(least)) == Proof::Holds;
+      return domain.prove_nonnegative(affine - Affine(least)) == Proof::Holds;
     };
     const Affine negative = difference * -1;
     if (comparison == "<") return is_least(negative, 1) ? std::optional(true) : decided(is_least(difference, 0), false);
     if (comparison == "<=")
       return is_least(negative, 0) ? std::optional(true) : decided(is_least(difference, 1), false);
-    if (comparison == ">") return compared("<", negative);
-    if (comparison == ">=") return compared("<=", negative);
+    if (comparison == ">") return compared(domain, "<", negative);
+    if (comparison == ">=") return compared(domain, "<=", negative);
     const bool equal = comparison == "==";
     if (is_least(difference, 1) || is_least(negative, 1)) return !equal;
     return decided(is_least(difference, 0) && is_least(negative, 0), equal);

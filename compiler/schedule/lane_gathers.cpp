@@ -143,13 +143,33 @@ void LaneGathers::add(const LaneGathers& others, double times) {
   }
 }
 
+namespace {
+
+bool has_lanes(const Nest& nest) {
+  return nest.lanes_depth > 0 || std::ranges::any_of(nest.roots, [](const NestRoot& root) {
+           return std::ranges::any_of(root.loops, &NestLoop::lanes);
+         });
+}
+
+/// The gathers of lanes along the last axis.
+std::set<LaneGather> gathers_in_rows(const Program& program, const Definition& definition) {
+  Nest nest = plain_nest(std::span(&definition, 1));
+  if (nest.roots.front().loops.empty()) return {};
+  nest.roots.front().loops.back().lanes = true;
+  return gathers_of(program, nest);
+}
+
+}  // namespace
+
 LaneGathers lane_gathers(const Program& program, const Nest& nest, const DimValues& extents, double cost) {
   LaneGathers result;
   const auto note = [&](GatheringLanes lanes, const std::set<LaneGather>& gathers) {
     for (const LaneGather& gather : gathers) result.by_lanes[static_cast<std::size_t>(lanes)].emplace(gather, cost);
   };
   const Definition& definition = nest.roots.front().definition;
-  note(GatheringLanes::found, gathers_of(program, nest));
+  // A step of a scan has no lanes perhaps because they would gather.
+  note(GatheringLanes::found,
+       definition.scan && !has_lanes(nest) ? gathers_in_rows(program, definition) : gathers_of(program, nest));
   note(GatheringLanes::along_sums, gathers_along_sums(program, definition));
   note(GatheringLanes::along_rows, gathers_along_rows(program, definition));
   note(GatheringLanes::along_other_axis, gathers_along_other_axis(program, nest, extents));
@@ -185,10 +205,7 @@ std::set<LaneGather> gathers_along_sums(const Program& program, const Definition
 std::set<LaneGather> gathers_along_rows(const Program& program, const Definition& definition) {
   bool by_value = false;
   visit(definition.body, [&](const Expr& e) { by_value |= reads_by_value(e); });
-  Nest nest = plain_nest(std::span(&definition, 1));
-  if (!by_value || nest.roots.front().loops.empty()) return {};
-  nest.roots.front().loops.back().lanes = true;
-  return gathers_of(program, nest);
+  return by_value ? gathers_in_rows(program, definition) : std::set<LaneGather>();
 }
 
 std::set<LaneGather> gathers_along_other_axis(const Program& program, const Nest& nest, const DimValues& extents) {

@@ -574,4 +574,7 @@ TEST_CASE("conditions that follow from ranges and from conditions around them ar
         "where(where(n > 0, x[n-1], a) < x[n], 1, 2)");
   CHECK(left("where(n > m, sum[k in m..n](where(k < n, x[k], 0)), 0)") == "where(n > m, sum[i1 in m..n](x[i1]), 0)");
   CHECK(left("where(x[n] > a, where(x[n] > a, 1, 2), 3)") == "where(x[n] > a, where(x[n] > a, 1, 2), 3)");
+  // What stands behind an `and` reads only what exists without the conditions before it.
+  CHECK(left("where(n > 0 and where(n > 0, x[n-1], a) < x[n], 1, 2)") ==
+        "where(n > 0 and where(n > 0, x[n-1], a) < x[n], 1, 2)");
 }
