@@ -4,6 +4,8 @@
 #include <limits>
 #include <numbers>
 
+#include "compiler/ir/special_functions.h"
+
 namespace moxie::testing {
 namespace {
 
@@ -52,6 +54,15 @@ Real log_normal_cdf(Real x) {
 }
 
 Real normal_pdf(Real x) { return std::exp(-x * x / 2) / std::sqrt(2 * kPi); }
+/// Two steps of Newton from the result in double.
+Real erfinv(Real x) {
+  Real y = moxie::erfinv(static_cast<double>(x));
+  if (std::isinf(y)) return y;
+  for (int step = 0; step < 2; ++step)
+    y -= (std::erf(y) - x) * std::exp(y * y) / (2 * std::numbers::inv_sqrtpi_v<Real>);
+  return y;
+}
+
 Real normal_cdf(Real x) { return std::erfc(-x / kSqrt2) / 2; }
 Real sigmoid(Real x) { return 1 / (1 + std::exp(-x)); }
 Real softplus(Real x) { return std::fmax(x, 0.0L) + std::log1p(std::exp(-std::fabs(x))); }
@@ -73,6 +84,7 @@ constexpr Reference kReferences[] = {
     {"softplus", softplus, -kMost, kMost, -100, 100},
     {"erf", std::erf, -kMost, kMost, -5, 5},
     {"erfc", std::erfc, -kMost, kMost, -5, 27},
+    {"erfinv", erfinv, -0.9999999, 0.9999999, -0.9999999, 0.9999999},
     {"normal_cdf", normal_cdf, -kMost, kMost, -38, 8},
     {"normal_pdf", normal_pdf, -kMost, kMost, -38, 38},
     {"log_normal_cdf", log_normal_cdf, -kMost, kMost, -40, 20},

@@ -42,7 +42,7 @@ constexpr Bound kBounds[] = {
     {"sigmoid", 3, 3},
     {"softplus", 3, 3},
     {"erf", 2.5, 2},
-    {"erfc", 4, 6},
+    {"erfc", 5, 6},
     {"normal_cdf", 5, 7},
     {"normal_pdf", 3, 3},
     {"log_normal_cdf", 8, 10},

@@ -60,14 +60,18 @@ Vec log_normal_cdf_f64(const Vec& x) {
   return logarithm - select(x >= 0, 0, 0.5 * x * x);
 }
 
-Vec erfc_f64(const Vec& x) {
+}  // namespace
+
+Vec erf(const Vec& x) { return x.val.type == Scalar::f32 ? erf_f32(x) : erf_f64(x); }
+
+Vec erfc(const Vec& x) {
   const Vec magnitude = abs(x);
   const Vec tail = erfc_tail(magnitude);
   const Vec beyond = select(x < 0, 2 - tail, tail);
   return has_digits_to_spare(x) ? beyond : select(magnitude < kNearZero, 1 - erf_near_zero(x), beyond);
 }
 
-Vec normal_cdf_f64(const Vec& x) {
+Vec normal_cdf(const Vec& x) {
   const Vec scaled = x * kRootHalf;
   const Vec magnitude = abs(scaled);
   const Vec tail = gaussian(x, 0.5) * (0.5 * erfcx(magnitude));
@@ -75,11 +79,6 @@ Vec normal_cdf_f64(const Vec& x) {
   return has_digits_to_spare(x) ? beyond : select(magnitude < kNearZero, 0.5 + 0.5 * erf_near_zero(scaled), beyond);
 }
 
-}  // namespace
-
-Vec erf(const Vec& x) { return x.val.type == Scalar::f32 ? erf_f32(x) : erf_f64(x); }
-Vec erfc(const Vec& x) { return through_f64(x, erfc_f64); }
-Vec normal_cdf(const Vec& x) { return through_f64(x, normal_cdf_f64); }
 Vec normal_pdf(const Vec& x) { return kInvRootTwoPi * gaussian(x, 0.5); }
 Vec log_normal_cdf(const Vec& x) { return through_f64(x, log_normal_cdf_f64); }
 

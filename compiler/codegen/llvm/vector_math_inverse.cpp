@@ -55,6 +55,14 @@ Vec erfinv_f64(const Vec& x) {
   return select(equal(abs(x), 1), copysign(constant(x, kInf), x), x * ratio);
 }
 
+/// In singles w stays below 16.7, and only near 1 it is beyond the centre.
+Vec erfinv_f32(const Vec& x) {
+  const Vec w = -log((1 - x) * (1 + x));
+  const Vec ratio = unless(w > 6.25, polynomial(w * (1 / 3.125) - 1, table::kErfinvCentreF32),
+                           [&] { return polynomial((sqrt(w) - 3.25) * (1 / 0.75), table::kErfinvMiddleF32); });
+  return select(equal(abs(x), 1), copysign(constant(x, kInf), x), x * ratio);
+}
+
 }  // namespace
 
 Vec atan(const Vec& x) { return copysign(atan_of_positive(abs(x)), x); }
@@ -82,6 +90,6 @@ Vec acos(const Vec& x) {
   return select(beyond, far, from_right_angle(copysign(angle, x)));
 }
 
-Vec erfinv(const Vec& x) { return through_f64(x, erfinv_f64); }
+Vec erfinv(const Vec& x) { return x.val.type == Scalar::f32 ? erfinv_f32(x) : erfinv_f64(x); }
 
 }  // namespace moxie::llvm_ir
