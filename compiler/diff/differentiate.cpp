@@ -14,6 +14,7 @@
 #include "compiler/diff/recompute.h"
 #include "compiler/diff/repeated_contractions.h"
 #include "compiler/diff/safe_reads.h"
+#include "compiler/diff/shifted_arguments.h"
 #include "compiler/diff/vanishing_sums.h"
 #include "compiler/ir/scans.h"
 
@@ -174,15 +175,16 @@ class Differentiation {
 };
 
 /// The program with what derivatives need whole in definitions of their own: contractions whose adjoint has several
-/// parts, log-sum-exps and extrema of rows, functions of indices that they substitute, and what is a recurrence to
+/// parts, arguments of costly functions that read several elements, log-sum-exps and extrema of rows, functions of indices that they substitute, and what is a recurrence to
 /// derivatives.
 Program lifted(const Program& program, const std::vector<std::string>& wrt) {
   const Program with_tables = lift_index_tables(program, active_tensors(program, wrt));
   const Program with_contractions = lift_repeated_contractions(with_tables, active_tensors(with_tables, wrt));
   const Program with_normalisers = lift_normalisers(with_contractions, active_tensors(with_contractions, wrt));
   const Program with_extrema = lift_extrema(with_normalisers, active_tensors(with_normalisers, wrt));
-  const ActiveTensors active = active_tensors(with_extrema, wrt);
-  return lift_prefixes(with_extrema, kRecurring, &active);
+  const Program with_arguments = lift_shifted_arguments(with_extrema, active_tensors(with_extrema, wrt));
+  const ActiveTensors active = active_tensors(with_arguments, wrt);
+  return lift_prefixes(with_arguments, kRecurring, &active);
 }
 
 }  // namespace
