@@ -175,8 +175,8 @@ class Differentiation {
 };
 
 /// The program with what derivatives need whole in definitions of their own: contractions whose adjoint has several
-/// parts, arguments of costly functions that read several elements, log-sum-exps and extrema of rows, functions of indices that they substitute, and what is a recurrence to
-/// derivatives.
+/// parts, arguments of costly functions that read several elements, log-sum-exps and extrema of rows, functions of
+/// indices that they substitute, and what is a recurrence to derivatives.
 Program lifted(const Program& program, const std::vector<std::string>& wrt) {
   const Program with_tables = lift_index_tables(program, active_tensors(program, wrt));
   const Program with_contractions = lift_repeated_contractions(with_tables, active_tensors(with_tables, wrt));

@@ -14,7 +14,7 @@ namespace moxie {
 namespace {
 
 /// Multiply-adds that a definition has to save at each element: storing one and loading it costs a few of them.
-constexpr double kWorthStoring = 64;
+constexpr double kWorthADefinition = 64;
 /// Functions from here on are worth a look; cheaper ones have steps or constants for slopes.
 constexpr int kCostly = 8;
 
@@ -22,10 +22,13 @@ bool is_costly(const Expr& expr) {
   return expr->kind == NodeKind::Call && expr->function->arity == 1 && expr->function->cost >= kCostly;
 }
 
-/// What the slope at one of the elements costs: the function, and its argument.
+/// What the slope at one of the elements costs: the function, and its argument. Powers with a number are products.
 double cost_of(const Expr& call) {
   double cost = 0;
-  visit(call, [&](const Expr& e) { cost += e->kind == NodeKind::Call ? e->function->cost : 0; });
+  visit(call, [&](const Expr& e) {
+    const bool is_product = is_call(e, "pow") && e->args[1]->kind == NodeKind::Constant;
+    cost += e->kind != NodeKind::Call ? 0 : is_product ? 1 : e->function->cost;
+  });
   return cost;
 }
 
@@ -84,7 +87,7 @@ class ArgumentLifting {
     });
     std::size_t most = 0;
     for (const auto& [tensor, nodes] : elements) most = std::max(most, nodes.size());
-    return most > 1 && static_cast<double>(most - 1) * cost_of(call) >= kWorthStoring;
+    return most > 1 && static_cast<double>(most - 1) * cost_of(call) >= kWorthADefinition;
   }
 
   /// The argument as a definition over those axes that it depends on, and the steps of its scan. Reductions inside and

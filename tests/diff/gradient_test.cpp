@@ -40,3 +40,23 @@ TEST_CASE("gradients print, parse and print again") {
     CHECK(print(parse(text)) == text);
   }
 }
+
+TEST_CASE("the argument of a costly function of neighbours has an adjoint of its own") {
+  const auto check = [](const std::string& text, bool lifts) {
+    const Program program = parse("dim T, N\nindex t:T, n:N\ninput x[N], w[N]\n" + text);
+    INFO(text);
+    CHECK((differentiate(program, {"y"}, {}).find_definition("y.argument") != nullptr ||
+           differentiate(program, {"y"}, {}).find_definition("h.argument") != nullptr) == lifts);
+    const DimValues dims = {{"T", 3}, {"N", 5}};
+    const TensorValues inputs = random_inputs(program, dims, 11);
+    CHECK(worst_gradient_error(program, {"y"}, {}, dims, inputs) < 1e-7);
+  };
+  check("output y[n] = tanh(x[(n+1)%N]*w[n] + x[(n+2)%N] + x[(n+3)%N]*x[n] + x[(n+4)%N])\n", true);
+  check("output y[n] = where(n > 1 and n < N-2, tanh(x[n-2]*w[n] - x[n-1] + x[n+1] - x[n+2]*x[n]), x[n])\n", true);
+  check(
+      "scan t {\n  let h[t,n] = tanh(w[n]*where(t == 0, x[n], h[t-1,n] + h[t-1,(n+1)%N]*h[t-1,(n+2)%N] - "
+      "h[t-1,(n+3)%N]))\n}\noutput y[n] = h[T-1,n]\n",
+      true);
+  check("output y[n] = tanh(x[n]*w[n])\n", false);
+  check("output y[n] = sqrt(1 + (x[(n+1)%N] - x[n])^2)\n", false);
+}
