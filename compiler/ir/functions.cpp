@@ -362,13 +362,13 @@ std::vector<ScalarFunction> sigmoidal() {
           std::erfc, "erfc($0)", 30)
           .within({0, 2 * kOne, true, false})
           .falls()
-          .multiply_adds(50, 74),
+          .multiply_adds(43, 74),
       unary(
           "normal_cdf", kReal, [](const Expr& x, const Expr&) { return call("normal_pdf", {x}); }, normal_cdf,
           "normcdf($0)", 30)
           .within({0, kOne, true, false})
           .rises()
-          .multiply_adds(52, 84),
+          .multiply_adds(50, 84),
       unary(
           "normal_pdf", kReal, [](const Expr& x, const Expr& self) { return -(x * self); }, normal_pdf,
           "moxie_normal_pdf($0)", 12)
@@ -391,7 +391,7 @@ std::vector<ScalarFunction> inverse_error_and_bessel() {
           },
           erfinv, "erfinv($0)", 80)
           .rises()
-          .multiply_adds(36, 90),
+          .multiply_adds(49, 220),
       unary("i0e", kReal, i0e_slope, i0e, "moxie_i0e($0)", 60).within({0, kOne, true, false}),
       unary("i1e", kReal, i1e_slope, i1e, "moxie_i1e($0)", 60).within(Interval::between(-0.25, 0.25)),
   };

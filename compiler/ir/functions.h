@@ -13,7 +13,7 @@ namespace moxie {
 
 enum class Fixity : std::uint8_t { Prefix, Infix };  // f(a, b) or a + b
 enum class ResultType : std::uint8_t { Number, Truth };
-/// How the value of a function of one argument changes as the argument grows. Steps keep the value here and there.
+/// How the value of a function of one argument changes as the argument grows; in steps, it stays the same in between.
 enum class Growth : std::uint8_t { Unknown, Rises, RisesInSteps, Falls };
 
 /// What one call costs in a vector register, as the code generator writes it out.
@@ -25,7 +25,7 @@ struct RegisterCost {
 struct ScalarFunction {
   std::string_view name;  // as in .mox text; "+", "*", "<" for the operators
   int arity;              // -1: two or more
-  Interval domain;        // of every argument: here the function is differentiable
+  Interval domain;        // of every argument, in which the function is differentiable
   /// d f / d args[i], given the arguments and the node itself (so that exp can reuse its value).
   std::function<Expr(std::span<const Expr> args, const Expr& self, std::size_t i)> derivative;
   std::function<double(std::span<const double>)> reference;  // in double

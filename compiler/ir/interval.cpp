@@ -90,7 +90,8 @@ Interval operator*(const Interval& a, const Interval& b) {
   return rounded(interval(low, high));
 }
 
-/// Of numbers of both signs everything may come. Large numbers are not taken for infinite ones.
+/// Numbers of both signs may be arbitrarily close to zero: any number may be a reciprocal of theirs. An upper end that
+/// is infinite leaves the lower end of the reciprocals open, since the numbers themselves are finite.
 Interval reciprocal(const Interval& x) {
   if (x.low <= 0 && x.high >= 0 && (x.low < 0) == (x.high > 0)) return Interval::all();
   if (x.high <= 0) return -reciprocal(-x);

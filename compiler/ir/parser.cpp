@@ -437,8 +437,9 @@ class ProgramParser {
       is_backwards[1] = tokens_.accept("backwards");
     }
     if (tokens_.accept("recompute")) scan.checkpoints = checkpoints();
-    tokens_.expect("{",
-                   "write scan t {, scan t backwards { or scan t recompute every 64 {, and } on a line of its own");
+    tokens_.expect(
+        "{",
+        "write scan t {, scan t backwards {, scan i, j { or scan t recompute every 64 {, and } on a line of its own");
     std::size_t first = program_.definitions.size();
     std::vector<std::size_t> bodies;
     end_line();
@@ -465,6 +466,8 @@ class ProgramParser {
       skew_scan(program_, first, is_backwards, scan.number);
     } catch (const ShapeError& error) {
       tokens_.fail<ShapeError>(at, error.what());
+    } catch (const TypeError& error) {
+      tokens_.fail<TypeError>(at, error.what());
     }
   }
 

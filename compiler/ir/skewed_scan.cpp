@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/ir/names.h"
+#include "compiler/ir/verify_definition.h"
 #include "compiler/support/error.h"
 
 namespace moxie {
@@ -34,7 +36,7 @@ class Skewing {
     result.domain = {};
     result.scan = Scan{number_};
     const Affine count = extents_[0] * slope_ + extents_[1] - Affine(slope_);
-    result.axes[0] = {"diagonal", count, Range::extent(count)};
+    result.axes[0] = {free_axis_name(definition), count, Range::extent(count)};
     result.axes[1] = definition.axes[0];
     const Affine column = Affine(Symbol::axis(0)) - step_of({Affine(Symbol::axis(1)), 0}).row * slope_;
     const Expr body = substitute(with_diagonals(definition.body),
@@ -56,6 +58,16 @@ class Skewing {
   }
 
  private:
+  std::string free_axis_name(const Definition& definition) const {
+    std::string name = "diagonal";
+    const auto is_taken = [&] {
+      return program_.find_dim(name) || program_.find_input(name) || program_.find_definition(name) ||
+             find_index(program_, name) || std::ranges::count(definition.axes, name, &AxisDecl::name) > 0;
+    };
+    while (is_taken()) name += "_";
+    return name;
+  }
+
   static std::string diagonals_of(const std::string& name) { return name + ".diagonals"; }
 
   void check_axes(const Definition& definition) const {
@@ -119,11 +131,30 @@ class Skewing {
   std::int64_t slope_ = 1;  // s of t = s*i + j
 };
 
+/// Throws what verify() says of the definitions as they are written, where those of the scan are tensors as any other.
+void verify_as_written(const Program& program, std::size_t first) {
+  Program written = program;
+  written.definitions.resize(first);
+  for (std::size_t k = first; k < program.definitions.size(); ++k) {
+    const Definition& definition = program.definitions[k];
+    std::vector<Affine> shape;
+    for (const AxisDecl& axis : definition.axes) shape.push_back(axis.extent);
+    written.inputs.push_back({definition.name, definition.dtype, std::move(shape), definition.domain});
+  }
+  for (std::size_t k = first; k < program.definitions.size(); ++k) {
+    written.definitions.resize(first);
+    written.definitions.push_back(program.definitions[k]);
+    written.definitions.back().scan.reset();
+    verify_definition(written, first);
+  }
+}
+
 }  // namespace
 
 void skew_scan(Program& program, std::size_t first, const std::array<bool, 2>& is_backwards, std::uint32_t number) {
   const std::vector<Definition> definitions(program.definitions.begin() + static_cast<std::ptrdiff_t>(first),
                                             program.definitions.end());
+  verify_as_written(program, first);
   const Skewing skewing(program, definitions, is_backwards, number);
   program.definitions.resize(first);
   for (const Definition& definition : definitions) program.definitions.push_back(skewing.over_diagonals(definition));

@@ -35,7 +35,7 @@ Interval stored(const Interval& range, DType dtype) {
   return is_stored_as_computed(dtype) ? range : widened(range, kStorageError);
 }
 
-/// Of a function that grows, or falls, wherever the argument may be.
+/// The values of a monotone function, from those at both ends of the argument's range.
 Interval between_ends(const ScalarFunction& function, const Interval& argument) {
   const auto end = [&](double x) { return function.reference(std::array{x}); };
   const bool rises = function.growth != Growth::Falls;

@@ -497,7 +497,7 @@ bool is_right_for_all_dims(const Program& program) {
 Program with_values(Program program, const DimValues& dims) {
   for (DimDecl& dim : program.dims) {
     const auto given = dims.find(dim.name);
-    if (!dim.dynamic || given == dims.end()) continue;
+    if (given == dims.end() || (dim.value && !dim.dynamic)) continue;
     dim.value = given->second;
     dim.dynamic = false;
   }

@@ -18,9 +18,9 @@ void verify_definition(const Program& program, std::size_t position, Unproved un
 /// Whether the subscripts of a specialised Program that verify() has found right are inside their tensors for all
 /// positive values of its dynamic dims. If not, verify_for() has to be asked for the values that are about to be used.
 bool is_right_for_all_dims(const Program& program);
-/// The Program with values for dynamic dims.
+/// The Program with values for dims that are dynamic or have none.
 Program with_values(Program program, const DimValues& dims);
-/// verify() with values for dynamic dims.
+/// verify() with these values.
 void verify_for(Program program, const DimValues& dims);
 
 }  // namespace moxie

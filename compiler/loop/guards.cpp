@@ -74,7 +74,7 @@ class Guarding {
     return call("where", {own, branch(own, expr->args[1]), branch(call("not", {own}), expr->args[2])});
   }
 
-  /// What a condition reads by value, it reads where those before it that are about that value leave it open:
+  /// A condition reads elements by value only where the conditions before it on that value leave the result open:
   /// `idx[s] >= 0 and x[idx[s]] > 0`.
   Expr guarded_conditions(const Expr& expr) {
     return map_children(expr, [&](const Expr& arg) {
@@ -84,8 +84,8 @@ class Guarding {
     });
   }
 
-  /// What holds of the conditions before this one if it is asked at all, of those that are about a value at which it
-  /// reads elements.
+  /// The conditions before this one that mention a value at which it reads elements, as they hold where it is
+  /// evaluated.
   static std::vector<Expr> deciding(const Expr& joint, const Expr& condition) {
     std::vector<Expr> before;
     for (const Expr& other : joint->args) {

@@ -7,11 +7,21 @@
 namespace moxie {
 namespace {
 
-/// The element under the conditions that leave others out, with `f` applied where they hold, and `otherwise` where not.
-template <class F>
-Expr under_masks(const Expr& element, double left_out, double otherwise, const F& f) {
-  if (!is_call(element, "where") || !element->args[2]->is_constant(left_out)) return f(element);
-  return call("where", {element->args[0], under_masks(element->args[1], left_out, otherwise, f), constant(otherwise)});
+bool is_mask(const Expr& expr, double left_out) {
+  return is_call(expr, "where") && expr->args[2]->is_constant(left_out);
+}
+
+/// The element below the masks that leave others out.
+Expr masked_element(Expr expr, double left_out) {
+  while (is_mask(expr, left_out)) expr = expr->args[1];
+  return expr;
+}
+
+/// The same masks around another value, with `otherwise` for what they leave out.
+Expr under_masks(const Expr& masked, double left_out, const Expr& value, double otherwise) {
+  if (!is_mask(masked, left_out)) return value;
+  return call("where",
+              {masked->args[0], under_masks(masked->args[1], left_out, value, otherwise), constant(otherwise)});
 }
 
 /// A position where a search over 0 <= i < extent has elements.
@@ -26,20 +36,16 @@ std::optional<Expr> position_of_held(Program& known, const Definition& user, con
   const OpenedReduce opened = open(search);
   const ReduceKind extremum = *extremum_of(search->reduce);
   const double nothing = neutral_value(extremum), nowhere = neutral_value(ReduceKind::Min);
-  bool is_input = false;
-  under_masks(opened.body, nothing, nowhere, [&](const Expr& element) {
-    is_input = element->kind == NodeKind::Access && known.find_input(element->tensor);
-    return element;
-  });
+  const Expr element = masked_element(opened.body, nothing);
+  const bool is_input = element->kind == NodeKind::Access && known.find_input(element->tensor);
   if (!is_input || !has_fixed_extent(search->range)) return std::nullopt;
   auto part = extract(known, scope, reduce(extremum, opened.index, opened.range, opened.body), user.name + ".best",
                       scope.dtype);
   if (!part) return std::nullopt;
   const Expr held = add_part(known, std::move(*part), user);
-  const Expr holders = under_masks(opened.body, nothing, nowhere, [&](const Expr& element) {
-    const Expr holds = call("or", {call("==", {element, held}), call("!=", {element, element})});
-    return call("where", {holds, opened.position, constant(nowhere)});
-  });
+  const Expr holds = call("or", {call("==", {element, held}), call("!=", {element, element})});
+  const Expr holders =
+      under_masks(opened.body, nothing, call("where", {holds, opened.position, constant(nowhere)}), nowhere);
   auto holder = extract(known, scope, reduce(ReduceKind::Min, opened.index, opened.range, holders), user.name + ".at",
                         scope.dtype);
   if (!holder) return std::nullopt;

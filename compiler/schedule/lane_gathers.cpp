@@ -74,6 +74,20 @@ bool steps_along_rows(const Expr& access, const Definition& definition) {
   return definition.scan && !access->subscripts.empty() && access->subscripts.back().mentions(Symbol::axis(0));
 }
 
+bool has_lanes(const Nest& nest) {
+  return nest.lanes_depth > 0 || std::ranges::any_of(nest.roots, [](const NestRoot& root) {
+           return std::ranges::any_of(root.loops, &NestLoop::lanes);
+         });
+}
+
+/// The gathers of lanes along the last axis.
+std::set<LaneGather> gathers_in_rows(const Program& program, const Definition& definition) {
+  Nest nest = plain_nest(std::span(&definition, 1));
+  if (nest.roots.front().loops.empty()) return {};
+  nest.roots.front().loops.back().lanes = true;
+  return gathers_of(program, nest);
+}
+
 double elements_of(const Program& program, const std::string& tensor, const DimValues& extents) {
   double count = 1;
   for (const Affine& extent : program.shape_of(tensor)) count *= static_cast<double>(evaluate(extent, extents));
@@ -142,24 +156,6 @@ void LaneGathers::add(const LaneGathers& others, double times) {
     for (const auto& [gather, cost] : others.by_lanes[k]) by_lanes[k].emplace(gather, times * cost);
   }
 }
-
-namespace {
-
-bool has_lanes(const Nest& nest) {
-  return nest.lanes_depth > 0 || std::ranges::any_of(nest.roots, [](const NestRoot& root) {
-           return std::ranges::any_of(root.loops, &NestLoop::lanes);
-         });
-}
-
-/// The gathers of lanes along the last axis.
-std::set<LaneGather> gathers_in_rows(const Program& program, const Definition& definition) {
-  Nest nest = plain_nest(std::span(&definition, 1));
-  if (nest.roots.front().loops.empty()) return {};
-  nest.roots.front().loops.back().lanes = true;
-  return gathers_of(program, nest);
-}
-
-}  // namespace
 
 LaneGathers lane_gathers(const Program& program, const Nest& nest, const DimValues& extents, double cost) {
   LaneGathers result;

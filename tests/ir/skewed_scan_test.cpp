@@ -109,11 +109,15 @@ TEST_CASE("a scan over two indices may have further axes, and names what it cann
   CHECK_NOTHROW(
       verify(parse(kHead + "index n:3\nscan i, j {\n  let d[i,j,n] = c[i,j] + where(i > 0, d[i-1,j,n], 0)\n}\n"
                            "output y = sum[i,j,n](d[i,j,n])\n")));
+  CHECK_NOTHROW(verify(parse(kHead + "index diagonal:3\nscan i, j {\n  let d[i,j,diagonal] = c[i,j]*diagonal\n}\n"
+                                     "output y = sum[i,j,diagonal](d[i,j,diagonal])\n")));
   check_refused("scan i, j {\n  let d[i] = c[i,0]\n}\n", "`d` does not have `j` as its second axis");
   check_refused("scan i, j {\n  let d[i,j] = c[i,j] + where(i < I-1, d[i+1,j], 0)\n}\n",
                 "`d` reads `d[i+1,j]`, which the scan computes later");
   check_refused("scan i, j {\n  let d[i,j] = c[i,j] + where(j < J-1, d[i,j+1], 0)\n}\n",
                 "`d` reads `d[i,j+1]`, which the scan computes later");
+  check_refused("scan i, j {\n  let d[i,j] = c[i,j] + d[i-1,j]\n}\n",
+                "definition `d` (line 5): subscript i-1 of `d[i-1,j]` can leave 0..I");
   check_refused("scan i, j recompute every 2 {\n  let d[i,j] = c[i,j]\n}\n", "kept whole");
   check_refused("scan i, j {\n  recompute d[i,j] = c[i,j]\n}\n", "kept whole");
 }

@@ -239,12 +239,14 @@ TEST_CASE("what verification finds is shown in the text, with what to do") {
 }
 
 TEST_CASE("what is wrong for some extents only is shown in the text, too") {
-  const std::string text = "dim K dynamic\nindex k:K\ninput x[K], w[3]\noutput y = sum[k](x[k]*w[k])\n";
-  const Program program = parse(text);
-  CHECK_NOTHROW(verify_text(with_values(program, {{"K", 3}}), text, "test.mox"));
-  CHECK_THROWS_WITH_AS(
-      verify_text(with_values(program, {{"K", 5}}), text, "test.mox"),
-      doctest::Contains("test.mox:4:24: subscript k of `w[k]` can leave 0..3, with k in 0..K, K = 5\n"), ShapeError);
+  for (const char* dim : {"dim K dynamic", "dim K"}) {
+    const std::string text = std::string(dim) + "\nindex k:K\ninput x[K], w[3]\noutput y = sum[k](x[k]*w[k])\n";
+    const Program program = parse(text);
+    CHECK_NOTHROW(verify_text(with_values(program, {{"K", 3}}), text, "test.mox"));
+    CHECK_THROWS_WITH_AS(
+        verify_text(with_values(program, {{"K", 5}}), text, "test.mox"),
+        doctest::Contains("test.mox:4:24: subscript k of `w[k]` can leave 0..3, with k in 0..K, K = 5\n"), ShapeError);
+  }
 }
 
 TEST_CASE("what verification finds in a function is shown there, with the calls that lead to it") {
