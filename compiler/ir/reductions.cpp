@@ -26,6 +26,8 @@ double neutral_value(ReduceKind kind) {
   return -infinity;
 }
 
+bool is_mask(const Expr& expr, double neutral) { return is_call(expr, "where") && expr->args[2]->is_constant(neutral); }
+
 std::optional<ReduceKind> extremum_of(ReduceKind kind) {
   if (kind == ReduceKind::ArgMax) return ReduceKind::Max;
   if (kind == ReduceKind::ArgMin) return ReduceKind::Min;

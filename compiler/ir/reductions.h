@@ -11,6 +11,9 @@ namespace moxie {
 /// What a reduction without iterations gives; it changes nothing that it is combined with.
 double neutral_value(ReduceKind kind);
 
+/// Whether it is where(condition, e, neutral): a mask that leaves elements out of a reduction.
+bool is_mask(const Expr& expr, double neutral);
+
 /// Max of ArgMax, Min of ArgMin; empty for kinds whose value is no position.
 std::optional<ReduceKind> extremum_of(ReduceKind kind);
 /// ArgMax of Max, ArgMin of Min; empty for other kinds.

@@ -47,9 +47,6 @@ void add_conjuncts(const Expr& condition, std::vector<Expr>& parts) {
 
 namespace {
 
-/// Whether the expression is `neutral` but where a condition holds.
-bool is_mask(const Expr& expr, double neutral) { return is_call(expr, "where") && expr->args[2]->is_constant(neutral); }
-
 /// What a comparison says is not negative, if it is one of integers by size.
 std::optional<Affine> nonnegative(const Program& program, const Expr& comparison, std::vector<Expr>& values) {
   const bool rises = is_call(comparison, "<") || is_call(comparison, "<=");

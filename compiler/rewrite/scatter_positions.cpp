@@ -7,10 +7,6 @@
 namespace moxie {
 namespace {
 
-bool is_mask(const Expr& expr, double left_out) {
-  return is_call(expr, "where") && expr->args[2]->is_constant(left_out);
-}
-
 /// The element below the masks that leave others out.
 Expr masked_element(Expr expr, double left_out) {
   while (is_mask(expr, left_out)) expr = expr->args[1];
