@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "compiler/ir/philox.h"
+#include "compiler/arithmetic/philox.h"
 #include "compiler/support/error.h"
 #include "data/dataset.h"
 #include "data/images.h"

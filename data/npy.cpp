@@ -8,7 +8,7 @@
 #include <bit>
 #include <cstring>
 
-#include "compiler/ir/half.h"
+#include "compiler/arithmetic/half.h"
 #include "compiler/support/error.h"
 #include "data/archive.h"
 #include "data/compression.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "compiler/ir/lexer.h"
+#include "compiler/text/lexer.h"
 #include "ops/formula_file.h"
 
 namespace moxie {

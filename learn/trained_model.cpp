@@ -7,7 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "compiler/ir/philox.h"
+#include "compiler/arithmetic/philox.h"
 #include "compiler/support/error.h"
 #include "compiler/support/nan.h"
 #include "data/class_weights.h"

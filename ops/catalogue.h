@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/ir/text_library.h"
+#include "compiler/text/text_library.h"
 
 namespace moxie {
 

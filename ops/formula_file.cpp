@@ -10,7 +10,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "compiler/ir/verify_definition.h"
+#include "compiler/analysis/verify_definition.h"
 #include "compiler/support/error.h"
 #include "ops/catalogue.h"
 

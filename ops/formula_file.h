@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/ir/parsed_text.h"
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
+#include "compiler/text/parsed_text.h"
 
 namespace moxie {
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "compiler/ir/builder.h"
+#include "compiler/builder/builder.h"
 #include "compiler/support/error.h"
 #include "ops/catalogue.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 #include "ops/task.h"
 
 namespace moxie {

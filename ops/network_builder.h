@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/ir/compose.h"
+#include "compiler/program/compose.h"
 #include "ops/network.h"
 
 namespace moxie {

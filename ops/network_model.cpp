@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "compiler/ir/scans.h"
+#include "compiler/program/scans.h"
 #include "ops/model.h"
 #include "ops/slice.h"
 

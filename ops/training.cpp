@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "compiler/ir/compose.h"
+#include "compiler/program/compose.h"
 #include "compiler/support/error.h"
 #include "ops/catalogue.h"
 #include "ops/network_builder.h"

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 #include "ops/network.h"
 
 namespace moxie {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "compiler/ir/algebra_form.h"
+#include "compiler/expression/algebra_form.h"
 #include "compiler/support/error.h"
 #include "compiler/support/nan.h"
 #include "runtime/access_strides.h"

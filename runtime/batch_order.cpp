@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "compiler/ir/philox.h"
+#include "compiler/arithmetic/philox.h"
 #include "compiler/support/error.h"
 
 namespace moxie {

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "compiler/ir/verify_definition.h"
+#include "compiler/analysis/verify_definition.h"
 #include "compiler/support/error.h"
 #include "runtime/domain_check.h"
 #include "runtime/host_tensor.h"

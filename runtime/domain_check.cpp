@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "compiler/ir/exact_integer.h"
+#include "compiler/arithmetic/exact_integer.h"
 #include "compiler/support/error.h"
 #include "compiler/support/nan.h"
 #include "runtime/elements.h"

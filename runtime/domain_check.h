@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 #include "compiler/support/error.h"
 
 namespace moxie {

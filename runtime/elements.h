@@ -7,8 +7,8 @@
 #include <tuple>
 #include <type_traits>
 
-#include "compiler/ir/dtype.h"
-#include "compiler/ir/half.h"
+#include "compiler/arithmetic/half.h"
+#include "compiler/expression/dtype.h"
 
 namespace moxie {
 

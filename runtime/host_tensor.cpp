@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/ir/exact_integer.h"
+#include "compiler/arithmetic/exact_integer.h"
 #include "compiler/support/error.h"
 #include "compiler/support/nan.h"
 #include "runtime/elements.h"

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "compiler/ir/expr.h"
+#include "compiler/expression/expr.h"
 
 namespace moxie {
 

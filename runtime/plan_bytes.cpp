@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "runtime/byte_archive.h"
 
 namespace moxie {

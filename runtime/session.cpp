@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "compiler/ir/verify_definition.h"
+#include "compiler/analysis/verify_definition.h"
 #include "compiler/support/error.h"
 #include "runtime/domain_check.h"
 #include "runtime/memory_limit.h"

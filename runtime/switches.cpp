@@ -13,9 +13,9 @@
 #include <regex>
 #include <vector>
 
-#include "compiler/ir/source_text.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/support/error.h"
+#include "compiler/text/source_text.h"
 #include "runtime/byte_size.h"
 #include "runtime/cpu/thread_pool.h"
 #include "runtime/device.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 #include "runtime/buffer.h"
 #include "runtime/device.h"
 #include "runtime/tensor_view.h"

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/ir/dtype.h"
+#include "compiler/expression/dtype.h"
 #include "runtime/elements.h"
 
 namespace moxie {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "runtime/device.h"
 
 namespace moxie::test {

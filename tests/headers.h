@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/evaluate.h"
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/support/error.h"

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "compiler/ir/dtype.h"
+#include "compiler/expression/dtype.h"
 
 namespace moxie::test {
 

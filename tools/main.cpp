@@ -6,7 +6,7 @@
 #include <array>
 #include <filesystem>
 
-#include "compiler/ir/source_text.h"
+#include "compiler/text/source_text.h"
 #include "runtime/atomic_file.h"
 #include "runtime/switches.h"
 #include "tools/commands/command.h"

@@ -106,7 +106,7 @@ __device__ void signs_of(T* signs, const T* values, long long step, long long co
 }
 
 /// One block for each vector: the sign of the first component that is at least 0.9 times as large as the largest, as
-/// kLeadingShare of compiler/ir/dense_eigen.h has it.
+/// kLeadingShare of compiler/reference/dense_eigen.h has it.
 template <class T>
 __device__ void signs_of_vectors(T* signs, const T* vectors, long long vector, long long component, long long count) {
   __shared__ T largest[kBlock];

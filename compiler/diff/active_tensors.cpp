@@ -8,7 +8,7 @@
 #include "compiler/diff/factor_reductions.h"
 #include "compiler/diff/gathered_sums.h"
 #include "compiler/diff/lift_linear_algebra.h"
-#include "compiler/ir/scans.h"
+#include "compiler/program/scans.h"
 #include "compiler/support/error.h"
 
 namespace moxie {

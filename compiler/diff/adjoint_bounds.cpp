@@ -7,7 +7,7 @@
 #include "compiler/diff/chain.h"
 #include "compiler/diff/guards.h"
 #include "compiler/diff/known_ranges.h"
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 
 namespace moxie {
 namespace {

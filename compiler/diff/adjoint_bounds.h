@@ -3,7 +3,7 @@
 // and all that comes of them run over j in 0..i+1.
 #include <vector>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

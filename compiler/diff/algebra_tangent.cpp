@@ -6,7 +6,7 @@
 #include "compiler/diff/differentiate.h"
 #include "compiler/diff/live_definitions.h"
 #include "compiler/diff/open_definition.h"
-#include "compiler/ir/algebra_form.h"
+#include "compiler/expression/algebra_form.h"
 #include "compiler/support/error.h"
 
 namespace moxie {

@@ -2,7 +2,7 @@
 // What rewrites before derivatives count with.
 #include <algorithm>
 
-#include "compiler/ir/names.h"
+#include "compiler/program/declared_extents.h"
 
 namespace moxie {
 

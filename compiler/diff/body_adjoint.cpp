@@ -9,14 +9,14 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "compiler/analysis/value_range.h"
 #include "compiler/diff/chain.h"
 #include "compiler/diff/guards.h"
 #include "compiler/diff/local_definitions.h"
 #include "compiler/diff/open_definition.h"
 #include "compiler/diff/reduction_adjoint.h"
 #include "compiler/diff/vanishing_sums.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/value_range.h"
+#include "compiler/expression/functions.h"
 #include "compiler/support/error.h"
 
 namespace moxie {

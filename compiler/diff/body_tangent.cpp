@@ -9,8 +9,8 @@
 #include "compiler/diff/guards.h"
 #include "compiler/diff/local_definitions.h"
 #include "compiler/diff/reduction_adjoint.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/reductions.h"
+#include "compiler/expression/functions.h"
+#include "compiler/expression/reductions.h"
 #include "compiler/support/error.h"
 
 namespace moxie {

@@ -1,6 +1,6 @@
 #include "compiler/diff/chain.h"
 
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 
 namespace moxie {
 namespace {

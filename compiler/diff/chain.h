@@ -1,6 +1,6 @@
 #pragma once
 // The arithmetic of adjoints, with the trivial cases folded so that derivatives read like those written by hand.
-#include "compiler/ir/expr.h"
+#include "compiler/expression/expr.h"
 
 namespace moxie {
 

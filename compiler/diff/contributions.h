@@ -5,7 +5,7 @@
 
 #include "compiler/diff/gates.h"
 #include "compiler/diff/inversion.h"
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

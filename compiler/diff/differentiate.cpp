@@ -16,7 +16,7 @@
 #include "compiler/diff/safe_reads.h"
 #include "compiler/diff/shifted_arguments.h"
 #include "compiler/diff/vanishing_sums.h"
-#include "compiler/ir/scans.h"
+#include "compiler/program/scans.h"
 
 namespace moxie {
 namespace {

@@ -12,9 +12,9 @@
 #include "compiler/diff/guards.h"
 #include "compiler/diff/local_definitions.h"
 #include "compiler/diff/open_definition.h"
-#include "compiler/ir/contraction_path.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/scans.h"
+#include "compiler/expression/contraction_path.h"
+#include "compiler/expression/functions.h"
+#include "compiler/program/scans.h"
 
 namespace moxie {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 // Extrema and log-sum-exps of sums of terms, by the law max(a + x, a + y) = a + max(x, y), which log-sum-exp obeys too.
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

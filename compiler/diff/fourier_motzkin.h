@@ -2,7 +2,7 @@
 // Fourier-Motzkin elimination: turns a system of inequalities into nested loops.
 #include <vector>
 
-#include "compiler/ir/affine.h"
+#include "compiler/expression/affine.h"
 
 namespace moxie {
 

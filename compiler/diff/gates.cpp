@@ -5,7 +5,7 @@
 #include <span>
 
 #include "compiler/diff/chain.h"
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 
 namespace moxie {
 namespace {

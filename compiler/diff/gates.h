@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "compiler/ir/finite_values.h"
+#include "compiler/analysis/finite_values.h"
 
 namespace moxie {
 

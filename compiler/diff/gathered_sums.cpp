@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/analysis/inside_proof.h"
+#include "compiler/analysis/verify_definition.h"
 #include "compiler/diff/assumed_extent.h"
 #include "compiler/diff/open_definition.h"
 #include "compiler/diff/program_builder.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/inside_proof.h"
-#include "compiler/ir/verify_definition.h"
+#include "compiler/expression/functions.h"
 
 namespace moxie {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 // Sums of products over rows that values select, for all rows of which each is selected often.
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "compiler/ir/functions.h"
-#include "compiler/ir/placeholders.h"
+#include "compiler/expression/functions.h"
+#include "compiler/program/placeholders.h"
 
 namespace moxie {
 namespace {

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "compiler/ir/expr.h"
+#include "compiler/expression/expr.h"
 
 namespace moxie {
 

@@ -5,7 +5,7 @@
 
 #include "compiler/diff/open_definition.h"
 #include "compiler/diff/program_builder.h"
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 
 namespace moxie {
 namespace {

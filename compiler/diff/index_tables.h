@@ -1,7 +1,7 @@
 #pragma once
 // Functions of indices alone, as tables that derivatives read.
 #include "compiler/diff/active_tensors.h"
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "compiler/diff/known_ranges.h"
-#include "compiler/ir/expr.h"
+#include "compiler/expression/expr.h"
 
 namespace moxie {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

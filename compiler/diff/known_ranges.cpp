@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "compiler/ir/quotients.h"
+#include "compiler/expression/quotients.h"
 
 namespace moxie {
 

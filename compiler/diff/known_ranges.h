@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/ir/affine.h"
-#include "compiler/ir/program.h"
+#include "compiler/expression/affine.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

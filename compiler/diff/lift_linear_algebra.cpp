@@ -5,9 +5,9 @@
 #include "compiler/diff/open_definition.h"
 #include "compiler/diff/operand_guards.h"
 #include "compiler/diff/program_builder.h"
-#include "compiler/ir/algebra_form.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/scans.h"
+#include "compiler/expression/algebra_form.h"
+#include "compiler/expression/functions.h"
+#include "compiler/program/scans.h"
 #include "compiler/support/error.h"
 
 namespace moxie {

@@ -1,5 +1,5 @@
 #pragma once
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

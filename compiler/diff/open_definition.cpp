@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "compiler/diff/fourier_motzkin.h"
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 
 namespace moxie {
 namespace {

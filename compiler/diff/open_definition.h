@@ -6,7 +6,7 @@
 
 #include "compiler/diff/inversion.h"
 #include "compiler/diff/program_builder.h"
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <iterator>
 
+#include "compiler/analysis/inside_proof.h"
 #include "compiler/diff/open_definition.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/inside_proof.h"
-#include "compiler/ir/scans.h"
+#include "compiler/expression/functions.h"
+#include "compiler/program/scans.h"
 
 namespace moxie {
 namespace {

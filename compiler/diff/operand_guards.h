@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "compiler/diff/inversion.h"
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

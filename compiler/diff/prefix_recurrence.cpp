@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
+#include "compiler/analysis/verify_definition.h"
 #include "compiler/diff/open_definition.h"
 #include "compiler/diff/program_builder.h"
 #include "compiler/diff/safe_reads.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/index_domain.h"
-#include "compiler/ir/moving_end.h"
-#include "compiler/ir/reductions.h"
-#include "compiler/ir/verify_definition.h"
+#include "compiler/expression/functions.h"
+#include "compiler/expression/moving_end.h"
+#include "compiler/expression/reductions.h"
+#include "compiler/program/index_domain.h"
 
 namespace moxie {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "compiler/diff/active_tensors.h"
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

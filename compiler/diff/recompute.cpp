@@ -4,7 +4,7 @@
 #include <map>
 
 #include "compiler/diff/program_builder.h"
-#include "compiler/ir/scans.h"
+#include "compiler/program/scans.h"
 
 namespace moxie {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 // Definitions of scans that are computed again where a derivative needs them.
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

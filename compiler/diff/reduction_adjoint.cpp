@@ -6,8 +6,8 @@
 #include <ranges>
 
 #include "compiler/diff/open_definition.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/reductions.h"
+#include "compiler/expression/functions.h"
+#include "compiler/expression/reductions.h"
 #include "compiler/support/error.h"
 
 namespace moxie {

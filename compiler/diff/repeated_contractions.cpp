@@ -4,12 +4,12 @@
 #include <functional>
 #include <iterator>
 
+#include "compiler/analysis/inside_proof.h"
+#include "compiler/analysis/verify_definition.h"
 #include "compiler/diff/open_definition.h"
 #include "compiler/diff/program_builder.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/inside_proof.h"
-#include "compiler/ir/quotients.h"
-#include "compiler/ir/verify_definition.h"
+#include "compiler/expression/functions.h"
+#include "compiler/expression/quotients.h"
 
 namespace moxie {
 namespace {

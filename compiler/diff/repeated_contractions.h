@@ -2,7 +2,7 @@
 // Contractions that a Program writes out more than once: softmax[j](sum[d](q[i,d]*k[j,d])) has its argument in the
 // exponential and, at another index, in the sum that it is divided by.
 #include "compiler/diff/active_tensors.h"
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

@@ -5,8 +5,8 @@
 #include <map>
 #include <vector>
 
-#include "compiler/ir/functions.h"
-#include "compiler/ir/index_domain.h"
+#include "compiler/expression/functions.h"
+#include "compiler/program/index_domain.h"
 
 namespace moxie {
 namespace {

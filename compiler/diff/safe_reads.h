@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

@@ -7,8 +7,8 @@
 
 #include "compiler/diff/program_builder.h"
 #include "compiler/diff/sparse_seeds.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/scans.h"
+#include "compiler/expression/functions.h"
+#include "compiler/program/scans.h"
 
 namespace moxie {
 namespace {

@@ -8,7 +8,7 @@
 #include "compiler/diff/open_definition.h"
 #include "compiler/diff/program_builder.h"
 #include "compiler/diff/safe_reads.h"
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 
 namespace moxie {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 // Costly functions of neighbours, tanh(x[i-1] + x[i+1] + ..), whose derivative is needed for each of these.
 #include "compiler/diff/active_tensors.h"
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "compiler/ir/affine.h"
+#include "compiler/expression/affine.h"
 
 namespace moxie {
 

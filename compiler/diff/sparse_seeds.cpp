@@ -8,7 +8,7 @@
 #include "compiler/diff/gates.h"
 #include "compiler/diff/known_ranges.h"
 #include "compiler/diff/open_definition.h"
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 
 namespace moxie {
 namespace {

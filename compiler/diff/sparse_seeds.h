@@ -2,7 +2,7 @@
 // Where seeds make a derivative zero.
 #include <vector>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

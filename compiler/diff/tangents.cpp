@@ -7,7 +7,7 @@
 #include "compiler/diff/algebra_tangent.h"
 #include "compiler/diff/live_definitions.h"
 #include "compiler/diff/safe_reads.h"
-#include "compiler/ir/scans.h"
+#include "compiler/program/scans.h"
 
 namespace moxie {
 namespace {

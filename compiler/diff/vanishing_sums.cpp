@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "compiler/diff/chain.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/index_domain.h"
+#include "compiler/expression/functions.h"
+#include "compiler/program/index_domain.h"
 
 namespace moxie {
 namespace {

@@ -2,7 +2,7 @@
 // Sums that are zero whatever the inputs are. A softmax made safe by the largest element of its row does not change
 // with that element, and deviations from a mean add up to nothing: by the laws of the real numbers the adjoints of both
 // are zero, where arithmetic would compute the rounding errors of zero, in passes of their own over all that is summed.
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

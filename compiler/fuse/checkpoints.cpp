@@ -4,7 +4,7 @@
 
 #include "compiler/fuse/fusing_order.h"
 #include "compiler/fuse/phase_program.h"
-#include "compiler/ir/scans.h"
+#include "compiler/program/scans.h"
 
 namespace moxie {
 namespace {

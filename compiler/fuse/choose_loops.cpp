@@ -3,10 +3,10 @@
 #include <functional>
 #include <set>
 
+#include "compiler/analysis/value_range.h"
+#include "compiler/expression/reductions.h"
 #include "compiler/fuse/fuse.h"
 #include "compiler/fuse/matrix_product.h"
-#include "compiler/ir/reductions.h"
-#include "compiler/ir/value_range.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/scatter.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/analysis/value_range.h"
 #include "compiler/fuse/fold_storage.h"
 #include "compiler/fuse/fusing_order.h"
 #include "compiler/fuse/masked_products.h"
@@ -17,8 +18,7 @@
 #include "compiler/fuse/solver_cost.h"
 #include "compiler/fuse/stored_operands.h"
 #include "compiler/fuse/transpose_gathers.h"
-#include "compiler/ir/scans.h"
-#include "compiler/ir/value_range.h"
+#include "compiler/program/scans.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scatter.h"
 #include "compiler/rewrite/scope.h"

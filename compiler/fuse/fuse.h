@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "compiler/fuse/scan_position.h"
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

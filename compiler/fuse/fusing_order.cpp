@@ -4,7 +4,7 @@
 #include <cmath>
 #include <ranges>
 
-#include "compiler/ir/scans.h"
+#include "compiler/program/scans.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {

@@ -6,7 +6,7 @@
 
 #include "compiler/diff/fourier_motzkin.h"
 #include "compiler/diff/guards.h"
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "compiler/rewrite/range_bounds.h"
 #include "compiler/rewrite/scope.h"
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <iterator>
 
-#include "compiler/ir/exact_integer.h"
+#include "compiler/arithmetic/exact_integer.h"
 #include "compiler/rewrite/ordered_sum.h"
 
 namespace moxie {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "compiler/fuse/fusing_order.h"
-#include "compiler/ir/scans.h"
+#include "compiler/program/scans.h"
 #include "compiler/support/error.h"
 
 namespace moxie {

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "compiler/ir/reductions.h"
+#include "compiler/expression/reductions.h"
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/scope.h"
 

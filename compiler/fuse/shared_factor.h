@@ -1,7 +1,7 @@
 #pragma once
 // Roots of one kernel that are results of one matrix, such as its inverse and its determinant: it is factored once.
+#include "compiler/expression/algebra_form.h"
 #include "compiler/fuse/fuse.h"
-#include "compiler/ir/algebra_form.h"
 
 namespace moxie {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "compiler/ir/index_domain.h"
+#include "compiler/program/index_domain.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scope.h"
 

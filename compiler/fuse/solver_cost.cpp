@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "compiler/ir/algebra_form.h"
+#include "compiler/expression/algebra_form.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {

@@ -1,6 +1,6 @@
 #pragma once
 // Which linear algebra a GPU's library (cuSOLVER, cuBLAS) computes in less time than a kernel.
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

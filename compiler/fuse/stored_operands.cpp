@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compiler/ir/dtype.h"
+#include "compiler/expression/dtype.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/library_product.h"
 #include "compiler/rewrite/passes.h"

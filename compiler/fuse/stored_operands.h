@@ -1,6 +1,6 @@
 #pragma once
 // Operands of matrix products in 16 bits, where the library multiplies these.
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "compiler/ir/index_domain.h"
-#include "compiler/ir/scans.h"
+#include "compiler/program/index_domain.h"
+#include "compiler/program/scans.h"
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/flat_sum.h"
 #include "compiler/rewrite/scope.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "compiler/fuse/matrix_product.h"
-#include "compiler/ir/scans.h"
+#include "compiler/program/scans.h"
 #include "compiler/rewrite/scatter.h"
 #include "compiler/rewrite/scope.h"
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
-#include "compiler/ir/functions.h"
-#include "compiler/ir/reductions.h"
+#include "compiler/expression/functions.h"
+#include "compiler/expression/reductions.h"
 #include "compiler/loop/operands.h"
 
 namespace moxie {

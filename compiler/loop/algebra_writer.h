@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/expression/algebra_form.h"
 #include "compiler/fuse/shared_factor.h"
-#include "compiler/ir/algebra_form.h"
 #include "compiler/loop/lower.h"
 #include "compiler/loop/nest_builder.h"
 #include "compiler/support/error.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "compiler/loop/operands.h"
 #include "compiler/rewrite/extract.h"
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "compiler/analysis/condition_guards.h"
+#include "compiler/expression/node_map.h"
 #include "compiler/fuse/fold_storage.h"
-#include "compiler/ir/condition_guards.h"
-#include "compiler/ir/node_map.h"
 #include "compiler/rewrite/algebra.h"
 
 namespace moxie {

@@ -1,6 +1,6 @@
 #pragma once
+#include "compiler/analysis/inside_proof.h"
 #include "compiler/fuse/fuse.h"
-#include "compiler/ir/inside_proof.h"
 
 namespace moxie {
 

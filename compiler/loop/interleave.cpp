@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "compiler/loop/accumulations.h"
 #include "compiler/loop/known_values.h"
 

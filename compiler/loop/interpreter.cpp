@@ -9,9 +9,9 @@
 #include <limits>
 #include <numeric>
 
-#include "compiler/ir/exact_integer.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/philox.h"
+#include "compiler/arithmetic/exact_integer.h"
+#include "compiler/arithmetic/philox.h"
+#include "compiler/expression/functions.h"
 #include "compiler/loop/loop_text.h"
 #include "compiler/support/error.h"
 

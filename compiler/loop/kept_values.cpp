@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "compiler/loop/staging.h"
 #include "compiler/rewrite/cost.h"
 

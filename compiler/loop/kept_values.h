@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "compiler/ir/program.h"
 #include "compiler/loop/loop_program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "compiler/ir/exact_integer.h"
+#include "compiler/arithmetic/exact_integer.h"
 
 namespace moxie {
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <optional>
 
-#include "compiler/ir/affine.h"
+#include "compiler/expression/affine.h"
 
 namespace moxie {
 

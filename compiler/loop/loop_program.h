@@ -14,8 +14,8 @@
 #include <variant>
 #include <vector>
 
-#include "compiler/ir/expr.h"
-#include "compiler/ir/precision.h"
+#include "compiler/expression/expr.h"
+#include "compiler/program/precision.h"
 
 namespace moxie {
 

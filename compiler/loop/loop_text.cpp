@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "compiler/loop/overload.h"
 
 namespace moxie {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <set>
 
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "compiler/loop/loop_text.h"
 #include "compiler/support/error.h"
 

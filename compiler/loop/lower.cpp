@@ -4,9 +4,9 @@
 #include <set>
 #include <utility>
 
+#include "compiler/analysis/value_range.h"
 #include "compiler/fuse/fold_storage.h"
 #include "compiler/fuse/shared_factor.h"
-#include "compiler/ir/value_range.h"
 #include "compiler/loop/chunk_rows.h"
 #include "compiler/loop/guards.h"
 #include "compiler/loop/interleave.h"

@@ -1,6 +1,6 @@
 #include "compiler/loop/lower_lu.h"
 
-#include "compiler/ir/algebra_form.h"
+#include "compiler/expression/algebra_form.h"
 #include "compiler/loop/algebra_writer.h"
 
 namespace moxie {

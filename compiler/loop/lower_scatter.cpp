@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <functional>
 
-#include "compiler/ir/integer_element.h"
-#include "compiler/ir/reductions.h"
-#include "compiler/ir/scans.h"
+#include "compiler/expression/reductions.h"
 #include "compiler/loop/lower.h"
+#include "compiler/program/integer_element.h"
+#include "compiler/program/scans.h"
 #include "compiler/rewrite/scope.h"
 #include "compiler/support/error.h"
 

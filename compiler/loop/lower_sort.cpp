@@ -4,8 +4,8 @@
 #include <bit>
 #include <limits>
 
+#include "compiler/expression/functions.h"
 #include "compiler/fuse/shared_factor.h"
-#include "compiler/ir/functions.h"
 #include "compiler/loop/algebra_writer.h"
 
 namespace moxie {

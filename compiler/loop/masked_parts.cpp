@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "compiler/diff/guards.h"
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "compiler/loop/kept_values.h"
 #include "compiler/rewrite/range_bounds.h"
 #include "compiler/rewrite/scope.h"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "compiler/ir/index_domain.h"
+#include "compiler/program/index_domain.h"
 
 namespace moxie {
 

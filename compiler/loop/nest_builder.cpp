@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <ranges>
 
+#include "compiler/expression/functions.h"
+#include "compiler/expression/reductions.h"
 #include "compiler/fuse/fold_storage.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/reductions.h"
 #include "compiler/loop/paired_rounds.h"
 #include "compiler/loop/staging.h"
 #include "compiler/rewrite/algebra.h"

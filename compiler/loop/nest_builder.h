@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "compiler/analysis/value_range.h"
 #include "compiler/fuse/fuse.h"
-#include "compiler/ir/value_range.h"
 #include "compiler/loop/guards.h"
 #include "compiler/loop/loop_program.h"
 #include "compiler/loop/staging.h"

@@ -5,7 +5,7 @@
 #include <ranges>
 #include <tuple>
 
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "compiler/loop/nest_builder.h"
 #include "compiler/loop/operands.h"
 #include "compiler/loop/progression.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/ir/value_ranges.h"
+#include "compiler/analysis/value_ranges.h"
 #include "compiler/rewrite/algebra.h"
 
 namespace moxie {

@@ -3,9 +3,9 @@
 // fixed.
 #include <optional>
 
-#include "compiler/ir/expr.h"
-#include "compiler/ir/program.h"
+#include "compiler/expression/expr.h"
 #include "compiler/loop/loop_program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

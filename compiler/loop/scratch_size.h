@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "compiler/ir/affine.h"
+#include "compiler/expression/affine.h"
 
 namespace moxie {
 

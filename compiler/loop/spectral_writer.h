@@ -5,8 +5,8 @@
 #include <limits>
 #include <string>
 
-#include "compiler/ir/dense_eigen.h"
 #include "compiler/loop/algebra_writer.h"
+#include "compiler/reference/dense_eigen.h"
 
 namespace moxie {
 

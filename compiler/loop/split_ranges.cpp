@@ -7,7 +7,7 @@
 #include <ranges>
 #include <string_view>
 
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "compiler/loop/known_values.h"
 #include "compiler/loop/lane_count.h"
 #include "compiler/loop/operands.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "compiler/ir/functions.h"
-#include "compiler/ir/node_map.h"
+#include "compiler/expression/functions.h"
+#include "compiler/expression/node_map.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/cost.h"
 

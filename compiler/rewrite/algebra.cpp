@@ -5,9 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include "compiler/ir/finite_values.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/reductions.h"
+#include "compiler/analysis/finite_values.h"
+#include "compiler/expression/functions.h"
+#include "compiler/expression/reductions.h"
 #include "compiler/rewrite/algebra_forms.h"
 
 namespace moxie {

@@ -7,11 +7,11 @@
 #include <span>
 #include <vector>
 
-#include "compiler/ir/expr.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/index_domain.h"
-#include "compiler/ir/node_map.h"
-#include "compiler/ir/program.h"
+#include "compiler/expression/expr.h"
+#include "compiler/expression/functions.h"
+#include "compiler/expression/node_map.h"
+#include "compiler/program/index_domain.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

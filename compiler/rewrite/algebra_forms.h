@@ -2,7 +2,7 @@
 // Forms of expressions that products and sums both look for.
 #include <optional>
 
-#include "compiler/ir/expr.h"
+#include "compiler/expression/expr.h"
 
 namespace moxie {
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <optional>
 
-#include "compiler/ir/functions.h"
-#include "compiler/ir/inside_proof.h"
-#include "compiler/ir/reductions.h"
+#include "compiler/analysis/inside_proof.h"
+#include "compiler/expression/functions.h"
+#include "compiler/expression/reductions.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/algebra_forms.h"
 #include "compiler/rewrite/scope.h"

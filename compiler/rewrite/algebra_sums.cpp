@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/algebra_forms.h"
 

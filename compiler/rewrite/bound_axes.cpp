@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "compiler/analysis/inside_proof.h"
 #include "compiler/diff/guards.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/inside_proof.h"
+#include "compiler/expression/functions.h"
 #include "compiler/rewrite/axis_order.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/range_bounds.h"

@@ -1,6 +1,6 @@
 #pragma once
 // What an expression costs to evaluate, in multiply-adds.
-#include "compiler/ir/expr.h"
+#include "compiler/expression/expr.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {

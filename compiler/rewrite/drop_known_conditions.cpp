@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "compiler/ir/condition_guards.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/node_map.h"
+#include "compiler/analysis/condition_guards.h"
+#include "compiler/expression/functions.h"
+#include "compiler/expression/node_map.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/range_bounds.h"
 

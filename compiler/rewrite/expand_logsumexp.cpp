@@ -12,8 +12,8 @@
 #include <algorithm>
 #include "compiler/diff/open_definition.h"
 #include "compiler/diff/prefix_recurrence.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/scans.h"
+#include "compiler/expression/functions.h"
+#include "compiler/program/scans.h"
 
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"

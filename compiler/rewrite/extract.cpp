@@ -4,10 +4,10 @@
 #include <functional>
 #include <iterator>
 
+#include "compiler/analysis/inside_proof.h"
 #include "compiler/diff/guards.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/inside_proof.h"
-#include "compiler/ir/scans.h"
+#include "compiler/expression/functions.h"
+#include "compiler/program/scans.h"
 #include "compiler/rewrite/range_bounds.h"
 
 namespace moxie {

@@ -2,8 +2,8 @@
 #include <cstdlib>
 #include <map>
 
-#include "compiler/ir/functions.h"
-#include "compiler/ir/value_range.h"
+#include "compiler/analysis/value_range.h"
+#include "compiler/expression/functions.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/extract.h"

@@ -3,8 +3,8 @@
 #include <ranges>
 #include <set>
 
-#include "compiler/ir/finite_values.h"
-#include "compiler/ir/node_map.h"
+#include "compiler/analysis/finite_values.h"
+#include "compiler/expression/node_map.h"
 #include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/library_matrix.h"
 #include "compiler/rewrite/passes.h"

@@ -2,8 +2,8 @@
 // Which definitions of linear algebra a library computes sooner than a kernel.
 #include <algorithm>
 
-#include "compiler/ir/algebra_form.h"
-#include "compiler/ir/program.h"
+#include "compiler/expression/algebra_form.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "compiler/ir/functions.h"
-#include "compiler/ir/placeholders.h"
+#include "compiler/expression/functions.h"
+#include "compiler/program/placeholders.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
 

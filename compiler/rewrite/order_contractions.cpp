@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compiler/ir/contraction_path.h"
+#include "compiler/expression/contraction_path.h"
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/known_contractions.h"
 #include "compiler/rewrite/passes.h"

@@ -1,6 +1,6 @@
 #pragma once
 // The order of a sum of products of several tensors, for passes that would settle part of it.
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

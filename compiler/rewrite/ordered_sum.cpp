@@ -6,7 +6,7 @@
 #include <limits>
 #include <string_view>
 
-#include "compiler/ir/exact_integer.h"
+#include "compiler/arithmetic/exact_integer.h"
 
 namespace moxie {
 namespace {

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scope.h"
 

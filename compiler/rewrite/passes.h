@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/ir/program.h"
-#include "compiler/ir/scans.h"
+#include "compiler/program/program.h"
+#include "compiler/program/scans.h"
 
 namespace moxie {
 

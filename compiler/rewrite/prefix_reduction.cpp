@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <vector>
 
-#include "compiler/ir/index_domain.h"
-#include "compiler/ir/moving_end.h"
-#include "compiler/ir/reductions.h"
+#include "compiler/expression/moving_end.h"
+#include "compiler/expression/reductions.h"
+#include "compiler/program/index_domain.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {

@@ -2,7 +2,7 @@
 // Prefix reductions: y[i] = sum[j in 0..i+1](f(j)) and its like, whose elements continue each other.
 #include <optional>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "compiler/ir/quotients.h"
+#include "compiler/expression/quotients.h"
 
 namespace moxie {
 

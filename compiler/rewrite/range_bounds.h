@@ -1,6 +1,6 @@
 #pragma once
 // Ranges of loops as what they and the loops around them say of their index.
-#include "compiler/ir/index_domain.h"
+#include "compiler/program/index_domain.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {

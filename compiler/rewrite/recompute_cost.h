@@ -1,6 +1,6 @@
 #pragma once
 // Which elements of a definition are cheaper to compute again than to keep in memory.
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

@@ -2,7 +2,7 @@
 #include <map>
 #include <set>
 
-#include "compiler/ir/scans.h"
+#include "compiler/program/scans.h"
 #include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/library_matrix.h"
 #include "compiler/rewrite/library_product.h"

@@ -2,7 +2,7 @@
 
 #include "compiler/diff/lift_linear_algebra.h"
 #include "compiler/diff/program_builder.h"
-#include "compiler/ir/scans.h"
+#include "compiler/program/scans.h"
 #include "compiler/rewrite/library_matrix.h"
 #include "compiler/rewrite/matrix_result.h"
 #include "compiler/rewrite/passes.h"

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "compiler/ir/finite_values.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/integer_element.h"
-#include "compiler/ir/reductions.h"
-#include "compiler/ir/scans.h"
+#include "compiler/analysis/finite_values.h"
+#include "compiler/expression/functions.h"
+#include "compiler/expression/reductions.h"
+#include "compiler/program/integer_element.h"
+#include "compiler/program/scans.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scope.h"
 

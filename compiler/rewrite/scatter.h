@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "compiler/ir/program.h"
-#include "compiler/ir/value_range.h"
+#include "compiler/analysis/value_range.h"
+#include "compiler/program/program.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {

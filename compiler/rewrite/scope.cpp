@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compiler/ir/node_map.h"
+#include "compiler/expression/node_map.h"
 #include "compiler/rewrite/algebra.h"
 
 namespace moxie {

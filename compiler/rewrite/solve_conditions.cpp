@@ -2,10 +2,10 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "compiler/ir/functions.h"
-#include "compiler/ir/inside_proof.h"
-#include "compiler/ir/placeholders.h"
-#include "compiler/ir/value_range.h"
+#include "compiler/analysis/inside_proof.h"
+#include "compiler/analysis/value_range.h"
+#include "compiler/expression/functions.h"
+#include "compiler/program/placeholders.h"
 #include "compiler/rewrite/flat_sum.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/range_bounds.h"

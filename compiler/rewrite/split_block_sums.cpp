@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "compiler/ir/quotients.h"
+#include "compiler/expression/quotients.h"
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/flat_sum.h"
 #include "compiler/rewrite/passes.h"

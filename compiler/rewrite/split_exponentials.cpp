@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "compiler/ir/value_ranges.h"
+#include "compiler/analysis/value_ranges.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/passes.h"

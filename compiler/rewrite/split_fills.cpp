@@ -1,7 +1,7 @@
 #include <cmath>
 
-#include "compiler/ir/functions.h"
-#include "compiler/ir/reductions.h"
+#include "compiler/expression/functions.h"
+#include "compiler/expression/reductions.h"
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scatter.h"

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "compiler/ir/functions.h"
-#include "compiler/ir/placeholders.h"
+#include "compiler/expression/functions.h"
+#include "compiler/program/placeholders.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/flat_sum.h"
 #include "compiler/rewrite/passes.h"

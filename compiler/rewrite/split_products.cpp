@@ -4,8 +4,8 @@
 #include <cmath>
 #include <iterator>
 
-#include "compiler/ir/functions.h"
-#include "compiler/ir/inside_proof.h"
+#include "compiler/analysis/inside_proof.h"
+#include "compiler/expression/functions.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/flat_sum.h"

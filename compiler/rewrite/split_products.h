@@ -1,6 +1,6 @@
 #pragma once
 // Whether a library multiplies what a definition says.
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

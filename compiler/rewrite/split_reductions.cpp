@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "compiler/ir/value_range.h"
+#include "compiler/analysis/value_range.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/extract.h"

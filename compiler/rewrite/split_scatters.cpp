@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <iterator>
 
-#include "compiler/ir/contraction_path.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/value_range.h"
+#include "compiler/analysis/value_range.h"
+#include "compiler/expression/contraction_path.h"
+#include "compiler/expression/functions.h"
 #include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/passes.h"

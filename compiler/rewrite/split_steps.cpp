@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <ranges>
 
-#include "compiler/ir/functions.h"
-#include "compiler/ir/scans.h"
+#include "compiler/expression/functions.h"
+#include "compiler/program/scans.h"
 #include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/passes.h"

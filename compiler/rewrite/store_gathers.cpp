@@ -3,9 +3,9 @@
 #include <optional>
 #include <vector>
 
-#include "compiler/ir/contraction_path.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/value_range.h"
+#include "compiler/analysis/value_range.h"
+#include "compiler/expression/contraction_path.h"
+#include "compiler/expression/functions.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/flat_sum.h"

@@ -5,9 +5,9 @@
 #include <iterator>
 #include <limits>
 
-#include "compiler/ir/functions.h"
-#include "compiler/ir/placeholders.h"
-#include "compiler/ir/reductions.h"
+#include "compiler/expression/functions.h"
+#include "compiler/expression/reductions.h"
+#include "compiler/program/placeholders.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/scope.h"
 

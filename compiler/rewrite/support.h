@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "compiler/ir/finite_values.h"
-#include "compiler/ir/index_domain.h"
+#include "compiler/analysis/finite_values.h"
+#include "compiler/program/index_domain.h"
 
 namespace moxie {
 

@@ -4,9 +4,9 @@
 #include <map>
 #include <numeric>
 
-#include "compiler/ir/functions.h"
-#include "compiler/ir/inside_proof.h"
-#include "compiler/ir/placeholders.h"
+#include "compiler/analysis/inside_proof.h"
+#include "compiler/expression/functions.h"
+#include "compiler/program/placeholders.h"
 #include "compiler/rewrite/cost.h"
 #include "compiler/rewrite/extract.h"
 #include "compiler/rewrite/passes.h"

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <map>
 
-#include "compiler/ir/index_domain.h"
+#include "compiler/program/index_domain.h"
 #include "compiler/rewrite/algebra.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"

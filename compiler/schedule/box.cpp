@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "compiler/ir/reductions.h"
+#include "compiler/expression/reductions.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {

@@ -1,7 +1,7 @@
 #pragma once
 // Short ragged ranges as bounding boxes with predicates: a loop of constant extent can be unrolled. Of longer ranges,
 // each lane runs through its own, but the elements of a register tile run through one box together.
-#include "compiler/ir/expr.h"
+#include "compiler/expression/expr.h"
 
 namespace moxie {
 

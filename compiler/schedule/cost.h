@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "compiler/fuse/fuse.h"
-#include "compiler/ir/program.h"
 #include "compiler/loop/lower.h"
+#include "compiler/program/program.h"
 #include "compiler/schedule/machine.h"
 #include "compiler/schedule/traffic.h"
 

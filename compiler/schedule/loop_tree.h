@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/ir/program.h"
 #include "compiler/loop/lower.h"
+#include "compiler/program/program.h"
 #include "compiler/schedule/pieces.h"
 
 namespace moxie {

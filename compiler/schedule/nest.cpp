@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "compiler/ir/reductions.h"
+#include "compiler/expression/reductions.h"
 #include "compiler/rewrite/scope.h"
 #include "compiler/schedule/quotients_of_loops.h"
 #include "compiler/support/error.h"

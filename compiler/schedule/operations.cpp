@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "compiler/loop/accumulations.h"
 #include "compiler/loop/lane_count.h"
 #include "compiler/loop/lane_runs.h"

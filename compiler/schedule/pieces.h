@@ -1,7 +1,7 @@
 #pragma once
 // Into how many pieces the loops of a kernel are split, for given extents.
-#include "compiler/ir/program.h"
 #include "compiler/loop/lower.h"
+#include "compiler/program/program.h"
 
 namespace moxie {
 

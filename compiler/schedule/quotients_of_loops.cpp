@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compiler/ir/quotients.h"
+#include "compiler/expression/quotients.h"
 #include "compiler/rewrite/range_bounds.h"
 
 namespace moxie {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <map>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 #include "compiler/rewrite/scope.h"
 
 namespace moxie {

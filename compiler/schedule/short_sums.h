@@ -1,5 +1,5 @@
 #pragma once
-#include "compiler/ir/expr.h"
+#include "compiler/expression/expr.h"
 
 namespace moxie {
 

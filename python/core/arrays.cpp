@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "compiler/ir/exact_integer.h"
+#include "compiler/arithmetic/exact_integer.h"
 #include "python/core/errors.h"
 #include "runtime/elements.h"
 #include "runtime/host_tensor.h"

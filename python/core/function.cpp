@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 #include "python/core/errors.h"
 
 namespace nb = nanobind;

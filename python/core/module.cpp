@@ -9,7 +9,7 @@
 #include "compiler/diff/differentiate.h"
 #include "compiler/diff/jacobian.h"
 #include "compiler/diff/tangents.h"
-#include "compiler/ir/batched.h"
+#include "compiler/program/batched.h"
 #include "compiler/support/error.h"
 #include "python/core/device.h"
 #include "python/core/dump.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "compiler/diff/jacobian.h"
-#include "compiler/ir/text_library.h"
 #include "compiler/support/error.h"
+#include "compiler/text/text_library.h"
 #include "ops/catalogue.h"
 #include "ops/formula_file.h"
 #include "python/core/arrays.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "compiler/ir/algebra_form.h"
+#include "compiler/expression/algebra_form.h"
 #include "compiler/loop/overload.h"
 #include "runtime/constant_steps.h"
 #include "runtime/cpu/blas.h"

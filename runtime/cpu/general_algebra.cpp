@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "compiler/ir/algebra_form.h"
+#include "compiler/expression/algebra_form.h"
 #include "runtime/cpu/blas.h"
 
 namespace moxie {

@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "compiler/ir/dtype.h"
+#include "compiler/expression/dtype.h"
 #include "runtime/elements.h"
 
 namespace moxie {

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "compiler/ir/dtype.h"
+#include "compiler/expression/dtype.h"
 #include "runtime/cpu/limited_counts.h"
 #include "runtime/cpu/sort_entries.h"
 #include "runtime/elements.h"

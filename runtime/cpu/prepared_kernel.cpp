@@ -1,6 +1,6 @@
 #include "runtime/cpu/prepared_kernel.h"
 
-#include "compiler/ir/special_functions.h"
+#include "compiler/arithmetic/special_functions.h"
 #include "compiler/schedule/cost.h"
 #include "runtime/elements.h"
 

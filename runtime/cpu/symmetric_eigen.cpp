@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "compiler/ir/dense_eigen.h"
+#include "compiler/reference/dense_eigen.h"
 #include "runtime/cpu/blas.h"
 #include "runtime/cpu/spectral_call.h"
 

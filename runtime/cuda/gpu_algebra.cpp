@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "compiler/ir/algebra_form.h"
+#include "compiler/expression/algebra_form.h"
 #include "compiler/support/error.h"
 #include "runtime/elements.h"
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "compiler/ir/expr.h"
+#include "compiler/expression/expr.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/product_call.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 #include "compiler/support/line_table.h"
 #include "runtime/dump/figures.h"
 #include "runtime/dump/stages.h"

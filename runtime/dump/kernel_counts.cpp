@@ -6,7 +6,7 @@
 #include <limits>
 #include <map>
 
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "compiler/loop/operands.h"
 #include "runtime/host_tensor.h"
 #include "runtime/launch.h"

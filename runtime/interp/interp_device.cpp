@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "compiler/ir/algebra_form.h"
-#include "compiler/ir/dense.h"
-#include "compiler/ir/sorting.h"
+#include "compiler/expression/algebra_form.h"
 #include "compiler/loop/interpreter.h"
+#include "compiler/reference/dense.h"
+#include "compiler/reference/sorting.h"
 #include "compiler/support/error.h"
 #include "runtime/algebra_call.h"
 #include "runtime/launch.h"

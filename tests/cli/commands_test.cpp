@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 #include "ops/catalogue.h"
 #include "runtime/safetensors.h"
 #include "tests/cli/process.h"

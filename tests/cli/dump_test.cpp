@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 #include "tests/cli/process.h"
 #include "tests/skip.h"
 

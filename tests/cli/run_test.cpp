@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "data/npy.h"
 #include "runtime/safetensors.h"
 #include "tests/cli/process.h"

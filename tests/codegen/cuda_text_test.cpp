@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "compiler/codegen/cuda/cuda_text.h"
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 #include "compiler/support/error.h"
 #include "runtime/plan.h"
 

@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "compiler/codegen/llvm/vector_math.h"
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "compiler/support/error.h"
 #include "runtime/cpu/host.h"
 #include "runtime/cpu/plugin.h"

@@ -4,7 +4,7 @@
 #include <limits>
 #include <numbers>
 
-#include "compiler/ir/special_functions.h"
+#include "compiler/arithmetic/special_functions.h"
 
 namespace moxie::testing {
 namespace {

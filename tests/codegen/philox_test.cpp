@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <random>
 
+#include "compiler/arithmetic/philox.h"
 #include "compiler/codegen/llvm/text_builder.h"
-#include "compiler/ir/philox.h"
 #include "compiler/support/error.h"
 #include "runtime/cpu/host.h"
 #include "runtime/cpu/object_loader.h"

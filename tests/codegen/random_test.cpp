@@ -8,8 +8,8 @@
 #include <numbers>
 #include <random>
 
+#include "compiler/arithmetic/philox.h"
 #include "compiler/codegen/llvm/vector_math.h"
-#include "compiler/ir/philox.h"
 #include "runtime/cpu/host.h"
 #include "runtime/cpu/object_loader.h"
 #include "runtime/cpu/plugin.h"

@@ -6,7 +6,7 @@
 #include <array>
 #include <limits>
 
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/schedule/lower_nest.h"
 #include "tests/loop/sample_programs.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "compiler/codegen/llvm/vector_math.h"
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "runtime/cpu/host.h"
 #include "tests/codegen/math_module.h"
 #include "tests/codegen/math_references.h"

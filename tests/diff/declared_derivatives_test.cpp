@@ -1,10 +1,10 @@
 // Derivatives that a text declares beside its functions: in every mode of differentiation, on every device.
 #include <doctest/doctest.h>
 
+#include "compiler/builder/builder.h"
 #include "compiler/diff/differentiate.h"
 #include "compiler/diff/jacobian.h"
 #include "compiler/diff/tangents.h"
-#include "compiler/ir/builder.h"
 #include "compiler/rewrite/passes.h"
 #include "tests/devices.h"
 #include "tests/diff/gradient_check.h"

@@ -4,7 +4,7 @@
 #include "compiler/diff/differentiate.h"
 #include "compiler/diff/lift_linear_algebra.h"
 #include "compiler/diff/tangents.h"
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/support/error.h"
 #include "gradient_check.h"
 

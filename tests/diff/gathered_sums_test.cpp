@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/evaluate.h"
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
+#include "compiler/reference/evaluate.h"
 #include "tests/diff/gradient_check.h"
 #include "tests/property/random.h"
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "compiler/ir/evaluate.h"
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
+#include "compiler/reference/evaluate.h"
 
 namespace moxie::test {
 

@@ -5,9 +5,9 @@
 
 #include <cmath>
 
+#include "compiler/builder/builder.h"
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/builder.h"
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "compiler/support/error.h"
 #include "tests/devices.h"
 #include "tests/diff/gradient_check.h"

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 #include "tests/diff/gradient_check.h"
 
 using namespace moxie;

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 #include "compiler/support/error.h"
 #include "runtime/device.h"
 #include "runtime/dump/dump.h"

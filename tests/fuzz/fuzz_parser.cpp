@@ -1,5 +1,5 @@
 // A .mox text: whatever parses must print as a text that parses to the same Program.
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

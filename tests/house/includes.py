@@ -5,11 +5,12 @@ import re
 import sys
 
 ROOT = pathlib.Path(sys.argv[1])
-PIPELINE = [f"compiler/{room}" for room in ("support", "ir", "diff", "rewrite", "fuse", "loop", "schedule", "codegen")]
+PIPELINE = [f"compiler/{room}" for room in ("support", "arithmetic", "expression", "program", "analysis", "reference", "builder", "text", "diff", "rewrite", "fuse", "loop",
+                                                "schedule", "codegen")]
 BELOW = {room: PIPELINE[: position + 1] for position, room in enumerate(PIPELINE)}
 BELOW["codegen_templates"] = ["codegen_templates", "compiler/support"]
 BELOW["compiler/codegen"].append("codegen_templates")
-BELOW["ops"] = ["compiler/support", "compiler/ir", "compiler/diff", "ops"]
+BELOW["ops"] = PIPELINE[: PIPELINE.index("compiler/diff") + 1] + ["ops"]
 BELOW["runtime"] = PIPELINE + ["codegen_templates", "runtime"]
 LIBRARIES = PIPELINE + ["runtime", "ops"]
 BELOW["data"] = LIBRARIES + ["data"]

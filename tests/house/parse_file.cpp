@@ -3,7 +3,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 #include "compiler/support/error.h"
 
 int main(int argc, char** argv) {

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "compiler/fuse/fuse.h"
-#include "compiler/ir/evaluate.h"
 #include "compiler/loop/interpreter.h"
 #include "compiler/loop/lower.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/rewrite/passes.h"
 #include "runtime/launch.h"
 #include "runtime/plan.h"

@@ -1,8 +1,8 @@
-#include "compiler/ir/compose.h"
+#include "compiler/program/compose.h"
 
 #include <doctest/doctest.h>
 
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/support/error.h"
 #include "ops/catalogue.h"
 

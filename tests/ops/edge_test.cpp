@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "ops/catalogue.h"
 
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 
 namespace moxie::golden {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "ops/training.h"
 
 using namespace moxie;

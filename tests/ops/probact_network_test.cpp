@@ -3,7 +3,7 @@
 #include <cmath>
 #include <random>
 
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/support/error.h"
 #include "ops/network.h"
 

@@ -3,7 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
 
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 
 namespace moxie::reference {
 

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "ops/network.h"
 
 namespace moxie::small {

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/support/error.h"
 #include "ops/catalogue.h"
 #include "ops/network.h"

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 #include "tests/ops/reference_values.h"
 
 namespace moxie::suite {

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "compiler/ir/evaluate.h"
-#include "compiler/ir/text_library.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/support/error.h"
+#include "compiler/text/text_library.h"
 #include "ops/catalogue.h"
 
 using namespace moxie;

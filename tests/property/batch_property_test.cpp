@@ -7,7 +7,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "compiler/ir/batched.h"
+#include "compiler/program/batched.h"
 #include "tests/property/check.h"
 
 using namespace moxie;

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "compiler/analysis/verify_definition.h"
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/verify_definition.h"
 #include "compiler/support/error.h"
 #include "tests/property/minimise.h"
 #include "tests/property/random.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/support/error.h"
 #include "tests/property/random_expr.h"

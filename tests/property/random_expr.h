@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "compiler/ir/index_domain.h"
-#include "compiler/ir/placeholders.h"
-#include "compiler/ir/program.h"
+#include "compiler/program/index_domain.h"
+#include "compiler/program/placeholders.h"
+#include "compiler/program/program.h"
 #include "tests/property/random.h"
 
 namespace moxie::test {

@@ -1,7 +1,7 @@
 // The structures that rewrites look for, with random contents.
 #include <limits>
 
-#include "compiler/ir/placeholders.h"
+#include "compiler/program/placeholders.h"
 #include "tests/property/random_expr.h"
 
 namespace moxie::test {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/ir/scans.h"
+#include "compiler/program/scans.h"
 #include "compiler/support/error.h"
 #include "tests/property/random_expr.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 // Random Programs that use every feature of the language, and values to run them on.
-#include "compiler/ir/evaluate.h"
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
+#include "compiler/reference/evaluate.h"
 
 namespace moxie::test {
 

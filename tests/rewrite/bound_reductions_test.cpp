@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/rewrite/passes.h"
 #include "tests/devices.h"
 

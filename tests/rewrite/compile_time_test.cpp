@@ -5,8 +5,8 @@
 
 #include <ctime>
 
+#include "compiler/analysis/value_ranges.h"
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/value_ranges.h"
 #include "compiler/rewrite/algebra.h"
 #include "runtime/plan.h"
 

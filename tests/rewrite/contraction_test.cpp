@@ -8,9 +8,9 @@
 #include <random>
 
 #include "compiler/diff/differentiate.h"
+#include "compiler/expression/contraction_path.h"
 #include "compiler/fuse/fuse.h"
-#include "compiler/ir/contraction_path.h"
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/scope.h"
 

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/rewrite/passes.h"
 
 using namespace moxie;

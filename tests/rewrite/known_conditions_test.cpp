@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 #include "compiler/rewrite/passes.h"
 
 using namespace moxie;

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "compiler/rewrite/passes.h"
 
 namespace moxie::test {

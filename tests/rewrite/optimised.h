@@ -1,5 +1,5 @@
 #pragma once
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 
 namespace moxie::test {
 

@@ -6,7 +6,7 @@
 
 #include "compiler/codegen/cuda/cuda_text.h"
 #include "compiler/codegen/llvm/llvm_text.h"
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/support/error.h"
 #include "runtime/cpu/host.h"

@@ -5,7 +5,7 @@
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/fuse/fuse.h"
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/rewrite/passes.h"
 #include "tests/rewrite/optimised.h"
 

@@ -7,7 +7,7 @@
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/fuse/fuse.h"
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 #include "compiler/rewrite/passes.h"
 
 using namespace moxie;

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/rewrite/passes.h"
 
 using namespace moxie;

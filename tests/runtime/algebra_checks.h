@@ -2,7 +2,7 @@
 // What the tests of linear algebra compute and compare.
 #include <string>
 
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 
 namespace moxie::test {
 

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 #include "runtime/cpu/code_symbols.h"
 #include "runtime/cpu/cpu_kernel.h"
 #include "runtime/cpu/host.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <mutex>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 #include "runtime/trainer.h"
 #include "tests/runtime/rank_threads.h"
 

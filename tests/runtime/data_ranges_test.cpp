@@ -7,11 +7,11 @@
 #include <type_traits>
 #include <variant>
 
+#include "compiler/builder/builder.h"
 #include "compiler/diff/differentiate.h"
 #include "compiler/fuse/fuse.h"
-#include "compiler/ir/builder.h"
-#include "compiler/ir/evaluate.h"
 #include "compiler/loop/lower.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/support/error.h"
 #include "runtime/plan.h"

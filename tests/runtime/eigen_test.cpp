@@ -7,7 +7,7 @@
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/diff/tangents.h"
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/support/error.h"
 #include "runtime/plan.h"
 #include "tests/devices.h"

@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <limits>
 
+#include "compiler/builder/builder.h"
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/builder.h"
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/support/error.h"
 #include "runtime/session.h"
 #include "tests/devices.h"

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 #include "runtime/cpu/blas.h"
 #include "runtime/cpu/cpu_kernel.h"
 #include "runtime/cpu/host.h"

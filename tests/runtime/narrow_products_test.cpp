@@ -7,7 +7,7 @@
 #include <set>
 
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/dtype.h"
+#include "compiler/expression/dtype.h"
 #include "runtime/plan.h"
 #include "tests/devices.h"
 

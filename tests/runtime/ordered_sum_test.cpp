@@ -8,7 +8,7 @@
 #include <random>
 
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "runtime/host_tensor.h"
 #include "runtime/plan.h"
 #include "tests/devices.h"

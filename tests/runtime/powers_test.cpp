@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/program.h"
+#include "compiler/expression/functions.h"
+#include "compiler/program/program.h"
 #include "compiler/rewrite/passes.h"
 #include "tests/devices.h"
 

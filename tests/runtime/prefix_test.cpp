@@ -6,7 +6,7 @@
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/fuse/fuse.h"
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/prefix_reduction.h"
 #include "runtime/plan.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "runtime/plan.h"
 #include "tests/devices.h"
 

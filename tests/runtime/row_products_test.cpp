@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "compiler/rewrite/passes.h"
 #include "tests/rewrite/device_values.h"
 

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "runtime/session.h"
 #include "tests/devices.h"
 #include "tests/runtime/session_program.h"

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/builder/builder.h"
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/builder.h"
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/support/error.h"
 #include "tests/devices.h"
 #include "tests/diff/gradient_check.h"

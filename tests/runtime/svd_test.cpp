@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/support/error.h"
 #include "runtime/plan.h"
 #include "tests/devices.h"

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <map>
 
+#include "compiler/builder/builder.h"
 #include "compiler/diff/differentiate.h"
 #include "compiler/fuse/checkpoints.h"
-#include "compiler/ir/builder.h"
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/support/error.h"
 #include "runtime/interp/interp_device.h"
 #include "runtime/session.h"

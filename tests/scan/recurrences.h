@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 
 namespace moxie::test {
 

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/builder/monoid_builder.h"
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/evaluate.h"
-#include "compiler/ir/monoid_builder.h"
-#include "compiler/ir/parsed_text.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/support/error.h"
+#include "compiler/text/parsed_text.h"
 #include "tests/devices.h"
 #include "tests/diff/gradient_check.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "compiler/schedule/join.h"
 #include "compiler/schedule/lower_nest.h"
 #include "runtime/plan.h"

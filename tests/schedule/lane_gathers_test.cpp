@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "compiler/diff/differentiate.h"
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/schedule/lane_gathers.h"
 #include "compiler/schedule/lower_nest.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "compiler/fuse/fuse.h"
-#include "compiler/ir/evaluate.h"
+#include "compiler/reference/evaluate.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/schedule/cost.h"
 #include "compiler/schedule/lower_nest.h"

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "compiler/ir/builder.h"
-#include "compiler/ir/functions.h"
+#include "compiler/builder/builder.h"
+#include "compiler/expression/functions.h"
 #include "runtime/session.h"
 #include "tests/devices.h"
 #include "tests/values/function_values.h"

@@ -11,7 +11,7 @@
 // It is built by CMake, linked with moxie::aot, and named behind GENERATOR in moxie_add_kernels().
 #include <string>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 
 namespace moxie::aot {
 

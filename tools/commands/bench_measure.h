@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/ir/evaluate.h"
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
+#include "compiler/reference/evaluate.h"
 #include "tools/commands/common.h"
 
 namespace moxie {

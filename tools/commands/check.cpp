@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "compiler/diff/active_tensors.h"
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "compiler/support/error.h"
 #include "compiler/support/nan.h"
 #include "ops/catalogue.h"

@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "compiler/schedule/cost.h"
 #include "runtime/cpu/cpu_kernel.h"
 #include "runtime/cpu/host.h"

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <limits>
 
-#include "compiler/ir/philox.h"
+#include "compiler/arithmetic/philox.h"
 #include "learn/training_run.h"
 #include "tools/commands/command.h"
 #include "tools/commands/experiment.h"

@@ -1,7 +1,7 @@
 #include "tools/commands/export_model.h"
 
-#include "compiler/ir/builder.h"
-#include "compiler/ir/compose.h"
+#include "compiler/builder/builder.h"
+#include "compiler/program/compose.h"
 #include "compiler/support/error.h"
 
 namespace moxie {

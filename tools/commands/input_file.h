@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "compiler/ir/program.h"
+#include "compiler/program/program.h"
 #include "runtime/host_tensor.h"
 
 namespace moxie {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "compiler/ir/source_text.h"
+#include "compiler/text/source_text.h"
 #include "tools/commands/command.h"
 
 namespace moxie {

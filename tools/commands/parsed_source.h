@@ -1,6 +1,6 @@
 #pragma once
 // A Program that a command line names, with the reductions that its text defines.
-#include "compiler/ir/parsed_text.h"
+#include "compiler/text/parsed_text.h"
 #include "tools/commands/program_choice.h"
 
 namespace moxie {

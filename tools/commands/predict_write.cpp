@@ -7,7 +7,7 @@
 #include <functional>
 #include <numbers>
 
-#include "compiler/ir/special_functions.h"
+#include "compiler/arithmetic/special_functions.h"
 #include "compiler/support/nan.h"
 #include "data/npy.h"
 #include "runtime/atomic_file.h"

@@ -5,7 +5,7 @@
 #include <limits>
 #include <random>
 
-#include "compiler/ir/exact_integer.h"
+#include "compiler/arithmetic/exact_integer.h"
 #include "runtime/host_tensor.h"
 #include "runtime/plan.h"
 

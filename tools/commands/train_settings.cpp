@@ -7,7 +7,7 @@
 #include <set>
 #include <string_view>
 
-#include "compiler/ir/source_text.h"
+#include "compiler/text/source_text.h"
 #include "runtime/switches.h"
 #include "tools/commands/command.h"
 

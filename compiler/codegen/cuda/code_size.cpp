@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 
 namespace moxie::cuda_text {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "compiler/codegen/cuda/kernel_shape.h"
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "compiler/schedule/loop_tree.h"
 
 namespace moxie {

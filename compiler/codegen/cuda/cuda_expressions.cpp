@@ -4,9 +4,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "compiler/arithmetic/philox.h"
 #include "compiler/codegen/cuda/cuda_writer.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/philox.h"
+#include "compiler/expression/functions.h"
 #include "compiler/loop/operands.h"
 #include "compiler/support/error.h"
 
@@ -168,8 +168,8 @@ std::string CudaWriter::text(const Value& value, const op::Convert& o) {
   return fmt::format("{}({})", type_name(value.type), operand(o.value));
 }
 
-/// Four elements along the last coordinate share a block (compiler/ir/philox.h). Where a thread draws all four, the
-/// compiler sees that their blocks are one.
+/// Four elements along the last coordinate share a block (compiler/arithmetic/philox.h). Where a thread draws all four,
+/// the compiler sees that their blocks are one.
 std::string CudaWriter::text(const Value& value, const op::Random& o) {
   std::string counter, place = "0u";
   for (std::size_t k = 0; k < kMostDrawAxes; ++k) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "compiler/codegen/cuda/code_size.h"
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 #include "compiler/loop/operands.h"
 
 namespace moxie::cuda_text {

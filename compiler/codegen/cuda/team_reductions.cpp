@@ -8,7 +8,7 @@
 
 #include "compiler/codegen/cuda/cuda_schedule.h"
 #include "compiler/codegen/cuda/kernel_shape.h"
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 
 namespace moxie::cuda_text {
 namespace {

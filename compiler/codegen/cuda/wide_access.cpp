@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "compiler/codegen/cuda/kernel_shape.h"
-#include "compiler/ir/functions.h"
+#include "compiler/expression/functions.h"
 
 namespace moxie::cuda_text {
 namespace {

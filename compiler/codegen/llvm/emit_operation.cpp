@@ -9,8 +9,8 @@
 
 #include "compiler/codegen/llvm/kernel_writer.h"
 #include "compiler/codegen/llvm/vector_math.h"
-#include "compiler/ir/functions.h"
-#include "compiler/ir/reductions.h"
+#include "compiler/expression/functions.h"
+#include "compiler/expression/reductions.h"
 #include "compiler/loop/accumulations.h"
 #include "compiler/loop/operands.h"
 #include "compiler/support/error.h"

@@ -1,12 +1,12 @@
-// Random numbers: what compiler/ir/philox.h defines, in lanes.
+// Random numbers: what compiler/arithmetic/philox.h defines, in lanes.
 #include <algorithm>
 #include <bit>
 #include <numeric>
 #include <string>
 
+#include "compiler/arithmetic/philox.h"
 #include "compiler/codegen/llvm/kernel_writer.h"
 #include "compiler/codegen/llvm/vector_math.h"
-#include "compiler/ir/philox.h"
 
 namespace moxie::llvm_ir {
 namespace {

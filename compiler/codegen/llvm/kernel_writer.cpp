@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <numeric>
 
-#include "compiler/ir/reductions.h"
+#include "compiler/expression/reductions.h"
 #include "compiler/loop/lane_count.h"
 #include "compiler/loop/lower.h"
 #include "compiler/support/error.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/ir/expr.h"
+#include "compiler/expression/expr.h"
 
 namespace moxie::llvm_ir {
 
@@ -89,9 +89,9 @@ class TextBuilder {
   std::vector<std::string> declared_;
 };
 
-/// The value of a scalar function (a row's name in compiler/ir/functions.h, arithmetic and comparisons included) on
-/// vectors; all inlined. f32: at most 4 ulp; f64: bounds stated in vector_math.cpp's table. Throws InternalError for a
-/// name without a lowering.
+/// The value of a scalar function (a row's name in compiler/expression/functions.h, arithmetic and comparisons
+/// included) on vectors; all inlined. f32: at most 4 ulp; f64: bounds stated in vector_math.cpp's table. Throws
+/// InternalError for a name without a lowering.
 Val emit_function(TextBuilder& builder, std::string_view function, const std::vector<Val>& args);
 
 /// The function of two arguments that a reduction repeats. Throws InternalError for logsumexp, which is no such

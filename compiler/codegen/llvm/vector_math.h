@@ -185,7 +185,7 @@ Vec erfinv(const Vec& x);
 Vec i0e(const Vec& x);
 Vec i1e(const Vec& x);
 
-// ---- vector_math_random.cpp: what compiler/ir/philox.h defines, of words in lanes of i32 ----
+// ---- vector_math_random.cpp: what compiler/arithmetic/philox.h defines, of words in lanes of i32 ----
 /// In double.
 Vec uniform_from_word(const Vec& word);
 /// The two factors of a normal number.

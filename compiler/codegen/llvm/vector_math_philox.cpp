@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "compiler/arithmetic/philox.h"
 #include "compiler/codegen/llvm/vector_math.h"
-#include "compiler/ir/philox.h"
 #include "compiler/support/error.h"
 
 namespace moxie::llvm_ir {

@@ -1,4 +1,4 @@
-// Uniform and normal numbers from random words (compiler/ir/philox.h).
+// Uniform and normal numbers from random words (compiler/arithmetic/philox.h).
 #include <numbers>
 
 #include "compiler/codegen/llvm/vector_math.h"

@@ -1,4 +1,4 @@
-#include <compiler/ir/builder.h>
+#include <compiler/builder/builder.h>
 #include <tools/aot/generator.h>
 
 using namespace moxie;
