@@ -6,8 +6,8 @@
 #include <set>
 
 #include "compiler/fuse/checkpoints.h"
+#include "compiler/rewrite/algebra/scope.h"
 #include "compiler/rewrite/passes.h"
-#include "compiler/rewrite/scope.h"
 #include "compiler/support/error.h"
 #include "runtime/constant_steps.h"
 #include "runtime/sliced_plan.h"

@@ -6,7 +6,7 @@
 
 #include "compiler/codegen/cuda/cuda_loops.h"
 #include "compiler/loop/overload.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/scope.h"
 #include "compiler/support/error.h"
 
 namespace moxie {

@@ -7,10 +7,10 @@
 #include "compiler/expression/reductions.h"
 #include "compiler/fuse/fuse.h"
 #include "compiler/fuse/matrix_product.h"
-#include "compiler/rewrite/algebra.h"
-#include "compiler/rewrite/cost.h"
-#include "compiler/rewrite/scatter.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/algebra.h"
+#include "compiler/rewrite/algebra/cost.h"
+#include "compiler/rewrite/algebra/scope.h"
+#include "compiler/rewrite/patterns/scatter.h"
 
 namespace moxie {
 namespace {

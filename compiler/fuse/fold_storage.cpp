@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/scope.h"
 #include "compiler/support/error.h"
 
 namespace moxie {

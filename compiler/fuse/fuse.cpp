@@ -19,9 +19,9 @@
 #include "compiler/fuse/stored_operands.h"
 #include "compiler/fuse/transpose_gathers.h"
 #include "compiler/program/scans.h"
-#include "compiler/rewrite/algebra.h"
-#include "compiler/rewrite/scatter.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/algebra.h"
+#include "compiler/rewrite/algebra/scope.h"
+#include "compiler/rewrite/patterns/scatter.h"
 
 namespace moxie {
 namespace {

@@ -25,7 +25,8 @@ struct LoopIndex {
   bool operator==(const LoopIndex&) const = default;
 };
 
-/// The loops of a root whose elements continue each other: see PrefixReduction of compiler/rewrite/prefix_reduction.h.
+/// The loops of a root whose elements continue each other: see PrefixReduction of
+/// compiler/rewrite/patterns/prefix_reduction.h.
 struct PrefixLoops {
   ReduceKind kind = ReduceKind::Sum;
   LoopIndex position;              // within the block; each combines what precedes it with the body of the root
@@ -113,8 +114,8 @@ struct OrderedSelection {
   bool operator==(const OrderedSelection&) const = default;
 };
 
-/// A definition that is an OrderedSum of compiler/rewrite/ordered_sum.h over tensors of the dtype in which it is
-/// computed: its keys are sorted, row by row, and every element is a prefix sum of the weights in that order.
+/// A definition that is an OrderedSum of compiler/rewrite/patterns/ordered_sum.h over tensors of the dtype in which it
+/// is computed: its keys are sorted, row by row, and every element is a prefix sum of the weights in that order.
 struct OrderedSumCall {
   Definition definition;
   Affine count;  // of the elements of a row

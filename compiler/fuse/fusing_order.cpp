@@ -5,7 +5,7 @@
 #include <ranges>
 
 #include "compiler/program/scans.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/scope.h"
 
 namespace moxie {
 namespace {

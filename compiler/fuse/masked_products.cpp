@@ -4,10 +4,10 @@
 #include <cstdlib>
 
 #include "compiler/fuse/matrix_product.h"
-#include "compiler/rewrite/band.h"
-#include "compiler/rewrite/library_product.h"
-#include "compiler/rewrite/range_bounds.h"
-#include "compiler/rewrite/support.h"
+#include "compiler/rewrite/algebra/range_bounds.h"
+#include "compiler/rewrite/algebra/support.h"
+#include "compiler/rewrite/patterns/band.h"
+#include "compiler/rewrite/patterns/library_product.h"
 
 namespace moxie {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "compiler/rewrite/library_matrix.h"
+#include "compiler/rewrite/patterns/library_matrix.h"
 
 namespace moxie {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "compiler/fuse/fuse.h"
-#include "compiler/rewrite/algebra.h"
-#include "compiler/rewrite/library_product.h"
+#include "compiler/rewrite/algebra/algebra.h"
+#include "compiler/rewrite/patterns/library_product.h"
 
 namespace moxie {
 

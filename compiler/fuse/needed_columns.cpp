@@ -7,8 +7,8 @@
 #include "compiler/diff/fourier_motzkin.h"
 #include "compiler/diff/guards.h"
 #include "compiler/expression/functions.h"
-#include "compiler/rewrite/range_bounds.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/range_bounds.h"
+#include "compiler/rewrite/algebra/scope.h"
 
 namespace moxie {
 namespace {

@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "compiler/arithmetic/exact_integer.h"
-#include "compiler/rewrite/ordered_sum.h"
+#include "compiler/rewrite/patterns/ordered_sum.h"
 
 namespace moxie {
 namespace {

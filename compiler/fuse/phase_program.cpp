@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/scope.h"
 
 namespace moxie {
 namespace {

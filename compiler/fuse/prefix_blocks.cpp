@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "compiler/expression/reductions.h"
-#include "compiler/rewrite/extract.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/extract.h"
+#include "compiler/rewrite/algebra/scope.h"
 
 namespace moxie {
 namespace {

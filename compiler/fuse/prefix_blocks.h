@@ -5,7 +5,7 @@
 #include <string>
 
 #include "compiler/fuse/fuse.h"
-#include "compiler/rewrite/prefix_reduction.h"
+#include "compiler/rewrite/patterns/prefix_reduction.h"
 
 namespace moxie {
 

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "compiler/program/index_domain.h"
-#include "compiler/rewrite/algebra.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/algebra.h"
+#include "compiler/rewrite/algebra/scope.h"
 
 namespace moxie {
 namespace {

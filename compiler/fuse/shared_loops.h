@@ -2,7 +2,7 @@
 // Roots of one kernel that run over the same pairs: a root takes over the loops of another, in their order, and its
 // sums their nesting, so that what both compute of a pair is computed once.
 #include "compiler/fuse/fuse.h"
-#include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/algebra/algebra.h"
 
 namespace moxie {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "compiler/rewrite/algebra.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/algebra.h"
+#include "compiler/rewrite/algebra/scope.h"
 
 namespace moxie {
 namespace {

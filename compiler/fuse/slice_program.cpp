@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "compiler/rewrite/library_product.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/scope.h"
+#include "compiler/rewrite/patterns/library_product.h"
 
 namespace moxie {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "compiler/expression/algebra_form.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/scope.h"
 
 namespace moxie {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "compiler/expression/dtype.h"
-#include "compiler/rewrite/algebra.h"
-#include "compiler/rewrite/library_product.h"
+#include "compiler/rewrite/algebra/algebra.h"
+#include "compiler/rewrite/algebra/scope.h"
 #include "compiler/rewrite/passes.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/patterns/library_product.h"
 
 namespace moxie {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "compiler/program/index_domain.h"
 #include "compiler/program/scans.h"
-#include "compiler/rewrite/extract.h"
-#include "compiler/rewrite/flat_sum.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/extract.h"
+#include "compiler/rewrite/algebra/scope.h"
+#include "compiler/rewrite/patterns/flat_sum.h"
 
 namespace moxie {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "compiler/fuse/matrix_product.h"
 #include "compiler/program/scans.h"
-#include "compiler/rewrite/scatter.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/scope.h"
+#include "compiler/rewrite/patterns/scatter.h"
 
 namespace moxie {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "compiler/expression/functions.h"
 #include "compiler/loop/operands.h"
-#include "compiler/rewrite/extract.h"
+#include "compiler/rewrite/algebra/extract.h"
 
 namespace moxie {
 namespace {

@@ -1,6 +1,6 @@
 #include "compiler/loop/chunk_rows.h"
 
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/scope.h"
 
 namespace moxie {
 namespace {

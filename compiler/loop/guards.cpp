@@ -5,7 +5,7 @@
 #include "compiler/analysis/condition_guards.h"
 #include "compiler/expression/node_map.h"
 #include "compiler/fuse/fold_storage.h"
-#include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/algebra/algebra.h"
 
 namespace moxie {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "compiler/expression/functions.h"
 #include "compiler/loop/staging.h"
-#include "compiler/rewrite/cost.h"
+#include "compiler/rewrite/algebra/cost.h"
 
 namespace moxie {
 namespace {

@@ -15,7 +15,7 @@
 #include "compiler/loop/lower_scatter.h"
 #include "compiler/loop/nest_builder.h"
 #include "compiler/loop/row_order.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/scope.h"
 #include "compiler/support/error.h"
 
 namespace moxie {

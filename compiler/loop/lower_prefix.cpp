@@ -4,7 +4,7 @@
 #include <set>
 
 #include "compiler/loop/nest_builder.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/scope.h"
 
 namespace moxie {
 namespace {

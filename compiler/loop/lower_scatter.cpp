@@ -7,7 +7,7 @@
 #include "compiler/loop/lower.h"
 #include "compiler/program/integer_element.h"
 #include "compiler/program/scans.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/scope.h"
 #include "compiler/support/error.h"
 
 namespace moxie {

@@ -1,6 +1,6 @@
 #pragma once
 #include "compiler/loop/nest_builder.h"
-#include "compiler/rewrite/scatter.h"
+#include "compiler/rewrite/patterns/scatter.h"
 
 namespace moxie {
 

@@ -8,9 +8,9 @@
 #include "compiler/fuse/fold_storage.h"
 #include "compiler/loop/paired_rounds.h"
 #include "compiler/loop/staging.h"
-#include "compiler/rewrite/algebra.h"
-#include "compiler/rewrite/range_bounds.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/algebra.h"
+#include "compiler/rewrite/algebra/range_bounds.h"
+#include "compiler/rewrite/algebra/scope.h"
 #include "compiler/support/error.h"
 
 namespace moxie {

@@ -9,7 +9,7 @@
 #include "compiler/loop/nest_builder.h"
 #include "compiler/loop/operands.h"
 #include "compiler/loop/progression.h"
-#include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/algebra/algebra.h"
 #include "compiler/support/error.h"
 
 namespace moxie {

@@ -4,9 +4,9 @@
 #include "compiler/loop/kept_values.h"
 #include "compiler/loop/nest_builder.h"
 #include "compiler/loop/staging.h"
-#include "compiler/rewrite/algebra.h"
-#include "compiler/rewrite/range_bounds.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/algebra.h"
+#include "compiler/rewrite/algebra/range_bounds.h"
+#include "compiler/rewrite/algebra/scope.h"
 
 namespace moxie {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "compiler/analysis/value_ranges.h"
-#include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/algebra/algebra.h"
 
 namespace moxie {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "compiler/rewrite/cost.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/cost.h"
+#include "compiler/rewrite/algebra/scope.h"
 
 namespace moxie {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "compiler/expression/functions.h"
 #include "compiler/expression/node_map.h"
-#include "compiler/rewrite/algebra.h"
-#include "compiler/rewrite/cost.h"
+#include "compiler/rewrite/algebra/algebra.h"
+#include "compiler/rewrite/algebra/cost.h"
 
 namespace moxie {
 namespace {

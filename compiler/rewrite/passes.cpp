@@ -7,8 +7,8 @@
 #include "compiler/diff/gathered_sums.h"
 #include "compiler/diff/lift_linear_algebra.h"
 #include "compiler/diff/repeated_contractions.h"
-#include "compiler/rewrite/algebra.h"
-#include "compiler/rewrite/prefix_reduction.h"
+#include "compiler/rewrite/algebra/algebra.h"
+#include "compiler/rewrite/patterns/prefix_reduction.h"
 
 namespace moxie {
 

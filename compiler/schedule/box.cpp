@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "compiler/expression/reductions.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/scope.h"
 
 namespace moxie {
 namespace {

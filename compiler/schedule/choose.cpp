@@ -9,7 +9,7 @@
 
 #include "compiler/loop/lower_scatter.h"
 #include "compiler/loop/split_ranges.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/scope.h"
 #include "compiler/schedule/definitions_of.h"
 #include "compiler/schedule/join.h"
 #include "compiler/schedule/lower_nest.h"

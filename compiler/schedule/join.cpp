@@ -6,7 +6,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/scope.h"
 
 namespace moxie {
 namespace {

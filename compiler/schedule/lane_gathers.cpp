@@ -7,7 +7,7 @@
 #include <functional>
 #include <map>
 
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/scope.h"
 
 namespace moxie {
 namespace {

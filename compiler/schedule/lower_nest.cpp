@@ -12,7 +12,7 @@
 #include "compiler/loop/merge_accumulations.h"
 #include "compiler/loop/nest_builder.h"
 #include "compiler/loop/split_ranges.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/scope.h"
 #include "compiler/schedule/box.h"
 #include "compiler/schedule/quotients_of_loops.h"
 #include "compiler/schedule/short_sums.h"

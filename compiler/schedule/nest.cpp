@@ -7,7 +7,7 @@
 #include <set>
 
 #include "compiler/expression/reductions.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/scope.h"
 #include "compiler/schedule/quotients_of_loops.h"
 #include "compiler/support/error.h"
 

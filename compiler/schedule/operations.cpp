@@ -10,7 +10,7 @@
 #include "compiler/loop/lane_count.h"
 #include "compiler/loop/lane_runs.h"
 #include "compiler/loop/operands.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/scope.h"
 #include "compiler/schedule/traffic.h"
 
 namespace moxie {

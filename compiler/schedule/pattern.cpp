@@ -7,8 +7,8 @@
 #include <string>
 
 #include "compiler/loop/lower.h"
-#include "compiler/rewrite/algebra.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/algebra.h"
+#include "compiler/rewrite/algebra/scope.h"
 
 namespace moxie {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "compiler/expression/quotients.h"
-#include "compiler/rewrite/range_bounds.h"
+#include "compiler/rewrite/algebra/range_bounds.h"
 
 namespace moxie {
 namespace {

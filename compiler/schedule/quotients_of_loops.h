@@ -4,7 +4,7 @@
 #include <map>
 
 #include "compiler/program/program.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/scope.h"
 
 namespace moxie {
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <span>
 
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/scope.h"
 #include "compiler/schedule/lower_nest.h"
 #include "compiler/schedule/quotients_of_loops.h"
 #include "compiler/support/error.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/scope.h"
 
 namespace moxie {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/fuse/fuse.h"
-#include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/algebra/algebra.h"
+#include "compiler/rewrite/algebra/scope.h"
 #include "compiler/rewrite/passes.h"
-#include "compiler/rewrite/scope.h"
 #include "ops/catalogue.h"
 
 using namespace moxie;

@@ -73,17 +73,20 @@ def classes():
     return found | {name for name, line in aliases if found & set(re.findall(r"\w+", line.split("=")[1]))}
 
 
-def hidden_by_name(library, own_types):
-    """The functions of a library's headers that one of the same name in an unnamed namespace hides from every other unnamed namespace."""
-    functions = {}
+def functions_of_headers(library):
+    """Name, types of parameters, and file."""
     for path in sorted((ROOT / library).rglob("*.h")):
         text = path.read_text()
         around = "::".join(NAMESPACE.findall(text))
         for line in whole_lines(text):
             match = None if re.match(r"[ }/#]|template|$", line) or TYPE.match(line) else FUNCTION.match(line)
-            if match and not own_types & set(re.findall(r"\w+", parameter_types(match[2]))):
-                functions[f"{around}::{match[1]}"] = path.relative_to(ROOT)
-    return functions
+            if match:
+                yield f"{around}::{match[1]}", parameter_types(match[2]), path.relative_to(ROOT)
+
+
+def hidden_by_name(library, own_types):
+    """The functions of a library's headers that one of the same name in an unnamed namespace hides from every other unnamed namespace."""
+    return {name: path for name, types, path in functions_of_headers(library) if not own_types & set(re.findall(r"\w+", types))}
 
 
 def functions_of(path):
@@ -134,6 +137,9 @@ def main():
                 kinds[name].add(kind)
         count += len(files)
         hidden = hidden_by_name(library, own_types)
+        for name, types, path in functions_of_headers(library):
+            problems += [f"{name}({types}) in {file} stands in {path} too, and a call cannot choose: rename one, or share it"
+                         for file in sorted(files.get(f"{name}({types})", ()))]
         problems += overloads_handed_over(library)
         problems += [f"{name} in {' and '.join(sorted(files[name]))} hides that of {hidden[name.split('(')[0]]}: rename one"
                      for name in files if "(" in name and name.split("(")[0] in hidden]

@@ -7,7 +7,7 @@
 
 #include "compiler/analysis/value_ranges.h"
 #include "compiler/diff/differentiate.h"
-#include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/algebra/algebra.h"
 #include "runtime/plan.h"
 
 using namespace moxie;

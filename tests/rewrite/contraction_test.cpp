@@ -11,8 +11,8 @@
 #include "compiler/expression/contraction_path.h"
 #include "compiler/fuse/fuse.h"
 #include "compiler/reference/evaluate.h"
+#include "compiler/rewrite/algebra/scope.h"
 #include "compiler/rewrite/passes.h"
-#include "compiler/rewrite/scope.h"
 
 using namespace moxie;
 

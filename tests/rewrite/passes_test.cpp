@@ -9,10 +9,10 @@
 
 #include "compiler/diff/differentiate.h"
 #include "compiler/reference/evaluate.h"
-#include "compiler/rewrite/algebra.h"
+#include "compiler/rewrite/algebra/algebra.h"
+#include "compiler/rewrite/algebra/scope.h"
 #include "compiler/rewrite/passes.h"
-#include "compiler/rewrite/scatter.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/patterns/scatter.h"
 #include "tests/rewrite/optimised.h"
 
 using namespace moxie;

@@ -8,7 +8,7 @@
 #include "compiler/fuse/fuse.h"
 #include "compiler/reference/evaluate.h"
 #include "compiler/rewrite/passes.h"
-#include "compiler/rewrite/prefix_reduction.h"
+#include "compiler/rewrite/patterns/prefix_reduction.h"
 #include "runtime/plan.h"
 #include "runtime/session.h"
 #include "tests/devices.h"

@@ -11,7 +11,7 @@
 #include "compiler/codegen/cuda/cuda_cost.h"
 #include "compiler/codegen/cuda/kernel_shape.h"
 #include "compiler/loop/lower_scatter.h"
-#include "compiler/rewrite/scope.h"
+#include "compiler/rewrite/algebra/scope.h"
 #include "compiler/schedule/definitions_of.h"
 #include "compiler/schedule/join.h"
 #include "compiler/schedule/lower_nest.h"

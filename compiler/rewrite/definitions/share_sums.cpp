@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <set>
+
+#include "compiler/rewrite/algebra/extract.h"
+#include "compiler/rewrite/algebra/scope.h"
+#include "compiler/rewrite/passes.h"
+#include "compiler/rewrite/patterns/flat_sum.h"
+
+namespace moxie {
+namespace {
+
+/// Terms from which a sum costs more than to store it and to load it again: a vector of them.
+constexpr double kLeastSharedTerms = 16;
+
+/// Terms of a sum over one index or several.
+double terms_of(const Expr& expr, const Scope& scope) {
+  if (!is_sum(expr)) return 1;
+  const OpenedReduce opened = open(expr);
+  return longest_extent(opened.range, scope) * terms_of(opened.body, scope.with(opened.index, opened.range));
+}
+
+/// A sum inside the bodies of definitions: as a definition, and the names of those that compute it.
+struct SharedSum {
+  Definition definition;
+  std::set<std::string> users;
+  bool is_small = false;  // no larger than a definition that computes it
+};
+
+class SumSharing {
+ public:
+  explicit SumSharing(const Program& program) : program_(program) {
+    for (const Definition& user : program.definitions) collect(user);
+  }
+
+  Program run() const {
+    std::vector<std::string> names(sums_.size());  // once they are definitions
+    return split_bodies(program_, [&](Program& known, const Definition& user) {
+      return replaced(user, [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
+        auto part = alone(known, user, expr, scope);
+        const auto sum = part ? find(part->definition) : sums_.end();
+        if (sum == sums_.end() || sum->users.size() < 2 || !sum->is_small) return std::nullopt;
+        std::string& name = names[static_cast<std::size_t>(sum - sums_.begin())];
+        if (!name.empty()) return tensor_access(name, part->read->subscripts);
+        name = part->definition.name;
+        return add_part(known, std::move(*part), user);
+      });
+    });
+  }
+
+ private:
+  using Replace = std::function<std::optional<Expr>(const Expr&, const Scope&)>;
+
+  /// The body with what takes the place of sums of many terms inside it, the outermost first.
+  static Expr replaced(const Definition& user, const Replace& f) {
+    if (user.scan) return user.body;
+    return rewrite_top_down(user.body, Scope::of(user), [&](const Expr& expr, const Scope& scope) {
+      const bool is_long_sum = is_sum(expr) && expr != user.body && terms_of(expr, scope) >= kLeastSharedTerms;
+      return is_long_sum ? f(expr, scope) : std::nullopt;
+    });
+  }
+
+  static std::optional<Extraction> alone(const Program& program, const Definition& user, const Expr& expr,
+                                         const Scope& scope) {
+    const Guarded guarded = with_guards(expr, scope);
+    auto part = extract(program, guarded.scope, guarded.sum, user.name + ".sum", scope.dtype);
+    const bool is_plain = part && part->read->kind == NodeKind::Access && part->read->args.empty();
+    return is_plain ? std::move(part) : std::nullopt;
+  }
+
+  static bool are_equal(const Definition& a, const Definition& b) {
+    return a.dtype == b.dtype && a.axes == b.axes && a.body == b.body;
+  }
+
+  std::vector<SharedSum>::const_iterator find(const Definition& definition) const {
+    return std::ranges::find_if(sums_, [&](const SharedSum& sum) { return are_equal(sum.definition, definition); });
+  }
+
+  void collect(const Definition& user) {
+    replaced(user, [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
+      auto part = alone(program_, user, expr, scope);
+      if (!part) return std::nullopt;
+      auto sum = sums_.begin() + (find(part->definition) - sums_.cbegin());
+      if (sum == sums_.end()) sum = sums_.insert(sum, {std::move(part->definition), {}});
+      sum->users.insert(user.name);
+      sum->is_small |= assumed_size(sum->definition.axes) <= assumed_size(user.axes);
+      return expr;
+    });
+  }
+
+  const Program& program_;
+  std::vector<SharedSum> sums_;
+};
+
+}  // namespace
+
+Program share_sums(const Program& program) { return SumSharing(program).run(); }
+
+}  // namespace moxie
