@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/analysis/inside_proof.h"
+#include "compiler/analysis/value_range.h"
 #include "compiler/analysis/verify_definition.h"
 #include "compiler/diff/assumed_extent.h"
 #include "compiler/diff/open_definition.h"
@@ -85,6 +86,7 @@ class GatheredSums {
  private:
   Expr walk(const Expr& expr, const IterationDomain& domain) {
     if (expr->height == 0) return expr;
+    if (is_call(expr, "where")) return walk_choice(expr, domain);
     if (expr->kind != NodeKind::Reduce)
       return map_children(expr, [&](const Expr& child) { return walk(child, domain); });
     if (expr->reduce == ReduceKind::Sum) {
@@ -93,6 +95,31 @@ class GatheredSums {
     const OpenedReduce opened = open(expr);
     const IterationDomain inside = extended(domain, opened.index, opened.range);
     return map_opened(expr, opened, [&](const Expr& child) { return walk(child, inside); });
+  }
+
+  Expr walk_choice(const Expr& choice, const IterationDomain& domain) {
+    const Expr condition = walk(choice->args[0], domain);
+    const std::size_t before = selected_.size();
+    std::vector<Expr> parts;
+    add_conjuncts(choice->args[0], parts);
+    for (const Expr& part : parts) {
+      if (const auto index = selected_index(part)) selected_.push_back(*index);
+    }
+    const Expr chosen = walk(choice->args[1], domain);
+    selected_.erase(selected_.begin() + static_cast<std::ptrdiff_t>(before), selected_.end());
+    return call("where", {condition, chosen, walk(choice->args[2], domain)});
+  }
+
+  /// The index n of `dst[e] == n`.
+  static std::optional<Symbol> selected_index(const Expr& condition) {
+    if (!is_call(condition, "==")) return std::nullopt;
+    for (const std::size_t side : {0, 1}) {
+      const Expr &index = condition->args[side], &value = condition->args[1 - side];
+      const bool is_of_data = value->kind == NodeKind::Access || value->kind == NodeKind::Call;
+      if (index->kind != NodeKind::IndexValue || !is_of_data) continue;
+      if (index->affine.terms().size() == 1) return index->affine.terms().front().first;
+    }
+    return std::nullopt;
   }
 
   std::optional<Expr> in_parts(const Expr& sum, const IterationDomain& domain) {
@@ -253,7 +280,7 @@ class GatheredSums {
     for (const Symbol index : variables_of(sum, domain)) {
       const auto own = box(index, domain);
       if (!own) return false;
-      read.push_back(extent_of(*own));
+      if (std::ranges::find(selected_, index) == selected_.end()) read.push_back(extent_of(*own));
     }
     double readers = 1, elements = 1;
     for (const Symbol index : part.indices) {
@@ -307,6 +334,8 @@ class GatheredSums {
   const Definition& definition_;
   const OpenDefinition open_;
   std::vector<SelectedRow> rows_;  // that values select in the current sum
+  std::vector<Symbol>
+      selected_;  // indices that are a value here, by the conditions around: one element of each is read
 };
 
 bool selects_rows(const Program& program) {

@@ -91,6 +91,14 @@ TEST_CASE("a sum stays as it is written where parts of it have not several times
                 "the value moves with the sum");
 }
 
+TEST_CASE("of an index that a condition says to be a value, one row is read and not all") {
+  const std::string graph =
+      "dim E = 5000, N = 1000, C = 16\nindex e:E, n:N, c:C\n"
+      "input h[N,C], g[N,C], src[E]: i32 >= 0, dst[E]: i32 >= 0\n";
+  CHECK(parts(graph + "output y[n] = sum[e](where(dst[e] == n, exp(sum[c](h[src[e],c]*g[n,c])), 0))\n") == 0);
+  CHECK(parts(graph + "output y[n] = sum[e](where(dst[e] > n, exp(sum[c](h[src[e],c]*g[n,c])), 0))\n") == 1);
+}
+
 TEST_CASE("a condition under which there are neighbours stands around what is read of them") {
   CHECK(parts(kHead + "output y[n,o] = max[k](sum[c](where(nbr[n,k] < N-1, V[o,c]*x[nbr[n,k],c], 0)))\n") == 1);
   CHECK(parts(kHead + "output y[n,o] = max[k](sum[c](where(x[n,c] > 0, V[o,c]*x[nbr[n,k],c], 0)))\n") == 0);

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "compiler/analysis/value_range.h"
+#include "compiler/expression/contraction_path.h"
 #include "compiler/rewrite/algebra/algebra.h"
 #include "compiler/rewrite/algebra/cost.h"
 #include "compiler/rewrite/algebra/extract.h"
@@ -14,13 +15,17 @@
 namespace moxie {
 namespace {
 
-bool fits_in_memory(const Definition& user, const Expr& expr, const Scope& scope) {
+/// Whether a definition with the expression's axes may take memory: it has few elements, or its terms go where values
+/// say and it is no larger than what is in memory anyway. In a loop over elements such terms take a step for each.
+bool fits_in_memory(const Program& known, const Definition& user, const Expr& expr, const Scope& scope) {
   int long_axes = 0;
+  double elements = 1;
   for (const Symbol symbol : open_symbols_of(expr, scope)) {
     const bool steps = user.scan && symbol == Symbol::axis(0);  // all that a scan computes is kept for every step
     if (!steps && is_long(*scope.find(symbol))) ++long_axes;
+    elements *= assumed_extent(*scope.find(symbol));
   }
-  return long_axes <= 2;
+  return long_axes <= 2 || (elements <= room_beside(largest_tensor(known)) && worthwhile_scatter(known, expr, scope));
 }
 
 /// sum[t](a * sum[s](b)) with a long range of s -> sum[s](sum[t](a * b)): the long sum is the one that is split off,
@@ -96,7 +101,7 @@ bool sums_for_pairs(const Program& known, const Expr& expr, const Scope& scope) 
 /// term and each element: infinity times the zero of an element without terms is NaN.
 Expr split_inner_scatters(Program& known, const Definition& user) {
   return rewrite_top_down(user.body, Scope::of(user), [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
-    const bool splits = scatters_inside(known, expr, scope) && fits_in_memory(user, expr, scope);
+    const bool splits = scatters_inside(known, expr, scope) && fits_in_memory(known, user, expr, scope);
     return splits ? take_out(known, user, expr, scope) : std::nullopt;
   });
 }
@@ -118,7 +123,7 @@ class ReductionSplitter {
       const bool splits = expr->kind == NodeKind::Reduce && (expr != root || is_rounded) && expr->height <= inside &&
                           (is_long(expr->range, scope) || is_over_samples(expr, scope) ||
                            is_shared_product(algebra_, expr, scope) || worthwhile_scatter(known, expr, scope)) &&
-                          fits_in_memory(user, expr, scope);
+                          fits_in_memory(known, user, expr, scope);
       auto part = splits ? split(known, user, expr, scope) : std::nullopt;
       if (part) return part;
       // A loop over the range of a row visits the pairs that the data select, and so does a scatter: sums in them stay.
