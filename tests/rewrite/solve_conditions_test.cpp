@@ -89,6 +89,7 @@ TEST_CASE("what an integer of a tensor selects is read") {
   CHECK(count_sums(body("output y[z] = sum[i](where(row[z] == i, sum[j](b[i,j]*b[col[z],j]), 0))")) == 1);
   // The derivative of sums over the edges of a graph, by what they read at one end.
   CHECK(count_sums(body("output y[j] = sum[i,z](where(col[z] == j, where(row[z] == i, a[i], 0), 0))")) == 1);
+  CHECK(count_sums(body("output y = sum[i,j](-sum[z](where(row[z] == i and col[z] == j, b[i,j], 0)))")) == 1);
   // Each as cheap as it is, but not all pairs of them.
   CHECK(count_sums(body("output y[z] = sum[m,r](where(row[z] == m and col[z] == r, k[m]*c[m,r], 0))")) == 0);
   CHECK(count_sums(body("output y[j] = sum[i](where(i > j, sum[z](where(row[z] == i, a[i], 0)), 0))")) == 1);

@@ -14,12 +14,13 @@ namespace moxie {
 namespace {
 
 /// Sums directly inside of each other, over what a condition selects: the sum over `indices` of `body` where all
-/// `bounds` are at least zero, all `equations` zero, and all `conditions` true.
+/// `bounds` are at least zero, all `equations` zero, and all `conditions` true; or the negative of it.
 struct ConditionalSum {
   std::vector<Symbol> indices;
   std::vector<Affine> bounds, equations;
   std::vector<Expr> conditions;
   Expr body;
+  bool is_negative = false;
 };
 
 void add_range(ConditionalSum& sum, Symbol index, const Range& range) {
@@ -57,9 +58,14 @@ bool reads_by_indices(const Expr& condition) {
   return result;
 }
 
-/// Sums directly inside of each other: adds their indices and gives what they sum.
+/// Sums inside of each other, or of the negative of each other: adds their indices and gives what they sum.
 Expr opened_sums(Expr expr, ConditionalSum& sum) {
-  while (is_sum(expr)) {
+  while (is_sum(expr) || is_call(expr, "neg")) {
+    if (is_call(expr, "neg")) {
+      sum.is_negative = !sum.is_negative;
+      expr = expr->args[0];
+      continue;
+    }
     const OpenedReduce opened = open(expr);
     sum.indices.push_back(opened.index);
     add_range(sum, opened.index, opened.range);
@@ -140,7 +146,7 @@ std::optional<Expr> as_loops(const ConditionalSum& sum, const Scope& around) {
   }
   for (const Affine& equation : sum.equations) require("==", equation);
   std::ranges::copy(sum.conditions, std::back_inserter(conditions));
-  Expr result = sum.body;
+  Expr result = sum.is_negative ? -sum.body : sum.body;
   if (!conditions.empty()) {
     const Expr condition = conditions.size() == 1 ? conditions[0] : call("and", std::move(conditions));
     result = call("where", {condition, result, constant(0)});
