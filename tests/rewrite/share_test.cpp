@@ -50,6 +50,24 @@ TEST_CASE("scores that a softmax writes out are one product, as if they had a na
   CHECK(sums_of_products(plain, {"lift-contractions"}) == 3);
 }
 
+TEST_CASE("a sum inside of a body reads the definition above that holds it") {
+  const auto multiplies = [](const std::string& definitions) {
+    const Program program = parse("dim N, M, K\nindex i:N, j:M, k:K\ninput x[N,K], z[K,M]\n" + definitions);
+    const Program result = share_sums(specialise(program, {{"N", 30}, {"M", 31}, {"K", 32}}));
+    verify(result);
+    return std::ranges::count_if(result.definitions, [](const Definition& definition) {
+      bool reads = false;
+      visit(definition.body, [&](const Expr& e) { reads |= e->kind == NodeKind::Access && e->tensor == "x"; });
+      return reads;
+    });
+  };
+  const std::string held = "output a[i,j] = sum[k](x[i,k]*z[k,j])\n";
+  const std::string inside = "output y[i] = sum[j](exp(sum[k](x[i,k]*z[k,j])))\n";
+  CHECK(multiplies(held + inside) == 1);
+  CHECK_MESSAGE(multiplies(inside + held) == 2, "a definition below is not known yet");
+  CHECK(multiplies(held + "output y[i] = sum[j](exp(sum[k](x[i,k]*z[k,j]^2)))\n") == 2);
+}
+
 TEST_CASE("a kernel does not read across the axes what is quickly computed again") {
   CHECK(shared_count("let a[i,j] = x[i,0]*z[0,j]\nlet b[j,i] = x[i,0]*z[0,j]\n", kReaders) == 4);
 }

@@ -37,7 +37,10 @@ class SumSharing {
     return split_bodies(program_, [&](Program& known, const Definition& user) {
       return replaced(user, [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
         auto part = alone(known, user, expr, scope);
-        const auto sum = part ? find(part->definition) : sums_.end();
+        if (!part) return std::nullopt;
+        if (const Definition* held = holder(user, part->definition))
+          return tensor_access(held->name, part->read->subscripts);
+        const auto sum = find(part->definition);
         if (sum == sums_.end() || sum->users.size() < 2 || !sum->is_small) return std::nullopt;
         std::string& name = names[static_cast<std::size_t>(sum - sums_.begin())];
         if (!name.empty()) return tensor_access(name, part->read->subscripts);
@@ -69,6 +72,14 @@ class SumSharing {
 
   static bool are_equal(const Definition& a, const Definition& b) {
     return a.dtype == b.dtype && a.axes == b.axes && a.body == b.body;
+  }
+
+  /// The definition above the user that is this sum and nothing else.
+  const Definition* holder(const Definition& user, const Definition& sum) const {
+    const auto end = std::ranges::find(program_.definitions, user.name, &Definition::name);
+    const auto found = std::find_if(program_.definitions.begin(), end,
+                                    [&](const Definition& above) { return !above.scan && are_equal(above, sum); });
+    return found == end ? nullptr : &*found;
   }
 
   std::vector<SharedSum>::const_iterator find(const Definition& definition) const {
