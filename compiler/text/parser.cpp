@@ -13,6 +13,7 @@
 #include "compiler/program/declared_extents.h"
 #include "compiler/program/scans.h"
 #include "compiler/text/definition_parser.h"
+#include "compiler/text/expr_parser.h"
 #include "compiler/text/foreign_words.h"
 #include "compiler/text/parsed_text.h"
 #include "compiler/text/role_parser.h"
