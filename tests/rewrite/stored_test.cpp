@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "compiler/expression/functions.h"
 #include "compiler/rewrite/passes.h"
 #include "tests/rewrite/optimised.h"
 
@@ -178,21 +177,4 @@ TEST_CASE("a chain whose definitions a sum and the next one read is computed onc
   text += fmt::format("output e = sum[i,j](y{}[i,j])\n", kLength - 1);
   const Program result = optimised(text.c_str(), {{"N", 5}, {"M", 3}});
   CHECK(count_calls(result, "tanh") < 12 * kLength);  // written out from its beginning, half of kLength for each
-}
-
-TEST_CASE(
-    "a costly function of elements is not found again for every round of a loop around the reduction, known extents or "
-    "not") {
-  const auto tables = [](const char* body) {
-    const std::string text = std::string("dim D dynamic, K dynamic, W dynamic\nindex d:D, k:K, w:W\n") +
-                             "input a[D,K] > 0, b[K,W], c[D] > 0\noutput y[d,w] = " + body + "\n";
-    const Program result = optimised(text.c_str(), {{"D", 3}, {"K", 4}, {"W", 5}});
-    return std::ranges::count_if(result.definitions, [](const Definition& definition) {
-      return definition.axes.size() == 2 && is_call(definition.body, "digamma");
-    });
-  };
-  CHECK(tables("max[k](digamma(a[d,k]) + b[k,w])") == 1);
-  CHECK_MESSAGE(tables("max[k](digamma(a[d,k] + b[0,w]) + b[k,w])") == 0, "no loop repeats it");
-  CHECK_MESSAGE(tables("max[k](digamma(c[d] + k) + b[k,w])") == 0, "a table would be larger than what it is made of");
-  CHECK_MESSAGE(tables("max[k](abs(a[d,k]) + b[k,w])") == 0, "cheaper than a table");
 }

@@ -45,18 +45,6 @@ std::optional<Expr> only_element(const Expr& expr) {
   return is_only ? element : std::nullopt;
 }
 
-/// Whether one of the elements that the expression reads, outside of reductions, is another one for all values of the
-/// indices, so that a table over these is no larger than a tensor in memory.
-bool is_within_a_tensor(const Expr& expr, const std::vector<Symbol>& indices) {
-  if (expr->height > 0) return false;
-  bool found = false;
-  visit(expr, [&](const Expr& e) {
-    const auto is_subscript = [&](Symbol index) { return std::ranges::count(e->subscripts, Affine(index)) > 0; };
-    found |= e->kind == NodeKind::Access && std::ranges::all_of(indices, is_subscript);
-  });
-  return found;
-}
-
 class TableHoister {
  public:
   TableHoister(Program& known, std::map<std::string, std::string>& converted)
@@ -145,13 +133,10 @@ class TableHoister {
     if (holds_scattered_pairs(expr, scope)) return false;
     const bool varies_inside = symbols.size() >= 2 || (symbols.size() == 1 && symbols[0].kind() == Symbol::Kind::Free);
     if (!varies_inside || !repeats(expr, scope)) return false;
-    // Loops over axes can stand outside of those that repeat it, and keep it without a table.
-    const bool is_repeated = symbols.back().kind() == Symbol::Kind::Free && cost(expr) >= kWorthAKernel;
-    const bool takes_room = !is_repeated || !is_within_a_tensor(expr, symbols);
     std::int64_t size = 1;
     for (const Symbol symbol : symbols) {
       const Range& range = *scope.find(symbol);
-      if (takes_room && is_long(range) && !known_extent(range)) return false;
+      if (is_long(range) && !known_extent(range)) return false;
       size *= std::max<std::int64_t>(1, static_cast<std::int64_t>(assumed_extent(range)));
       if (size > kLargestTable) return false;
     }
