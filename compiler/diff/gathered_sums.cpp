@@ -334,8 +334,8 @@ class GatheredSums {
   const Definition& definition_;
   const OpenDefinition open_;
   std::vector<SelectedRow> rows_;  // that values select in the current sum
-  std::vector<Symbol>
-      selected_;  // indices that are a value here, by the conditions around: one element of each is read
+  /// Indices that are a value here, by the conditions around: one element of each is read.
+  std::vector<Symbol> selected_;
 };
 
 bool selects_rows(const Program& program) {
