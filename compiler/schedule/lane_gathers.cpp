@@ -8,6 +8,7 @@
 #include <map>
 
 #include "compiler/rewrite/algebra/scope.h"
+#include "compiler/schedule/pieces.h"
 
 namespace moxie {
 namespace {

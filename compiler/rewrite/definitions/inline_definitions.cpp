@@ -7,6 +7,7 @@
 #include "compiler/expression/node_map.h"
 #include "compiler/rewrite/algebra/cost.h"
 #include "compiler/rewrite/algebra/scope.h"
+#include "compiler/rewrite/definitions/compared_elements.h"
 #include "compiler/rewrite/definitions/recompute_cost.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/patterns/library_matrix.h"
@@ -154,6 +155,11 @@ std::set<std::string> unproved_promises(const Program& program) {
   return names;
 }
 
+/// Definitions whose elements cancel, which strict and accurate precision keep.
+std::set<std::string> cancelling(const Program& program) {
+  return program.precision == Precision::Fast ? std::set<std::string>() : compared_elements(program);
+}
+
 class Inliner {
  public:
   /// Definitions in `kept` are not inlined.
@@ -295,10 +301,14 @@ class Inliner {
 }  // namespace
 
 Program inline_proved(const Program& program) {
-  return drop_unused(Inliner(program, unproved_promises(program)).run(program));
+  std::set<std::string> kept = unproved_promises(program);
+  kept.merge(cancelling(program));
+  return drop_unused(Inliner(program, std::move(kept)).run(program));
 }
 
-Program inline_definitions(const Program& program) { return drop_unused(Inliner(program, {}).run(program)); }
+Program inline_definitions(const Program& program) {
+  return drop_unused(Inliner(program, cancelling(program)).run(program));
+}
 
 Program drop_unused(const Program& program) {
   std::set<std::string> needed;
