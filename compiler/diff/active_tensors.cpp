@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "compiler/diff/chosen_rows.h"
 #include "compiler/diff/factor_reductions.h"
 #include "compiler/diff/gathered_sums.h"
 #include "compiler/diff/lift_linear_algebra.h"
@@ -69,7 +70,8 @@ std::vector<std::string> real_inputs(const Program& program) {
 }
 
 Program prepared_for_derivatives(const Program& program, bool keep_outputs) {
-  Program lifted = factor_reductions(lift_gathered_sums(lift_linear_algebra(leave_scans(program))), Ties::Kept);
+  Program lifted =
+      factor_reductions(lift_gathered_sums(name_chosen_rows(lift_linear_algebra(leave_scans(program)))), Ties::Kept);
   for (Definition& definition : lifted.definitions) {
     definition.output = definition.output && keep_outputs;
     if (!definition.output) definition.role = OutputRole::Value;

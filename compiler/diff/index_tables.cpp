@@ -22,22 +22,6 @@ bool is_costly_function_of_indices(const Expr& expr) {
   return is_of_indices && is_costly;
 }
 
-std::vector<Symbol> variables_of(const Expr& expr, const IterationDomain& domain) {
-  std::vector<Symbol> found;
-  std::ranges::copy_if(domain.variables, std::back_inserter(found), [&](Symbol v) { return expr->depends_on(v); });
-  return found;
-}
-
-/// Whether no other variable moves the ends of its range: all elements of a table are then computed from values that
-/// the formula itself gives the variables.
-bool has_own_range(Symbol variable, const IterationDomain& domain) {
-  return std::ranges::none_of(domain.nonnegative, [&](const Affine& row) {
-    return row.mentions(variable) && std::ranges::any_of(domain.variables, [&](Symbol other) {
-             return other != variable && row.mentions(other);
-           });
-  });
-}
-
 class IndexTables {
  public:
   IndexTables(const Program& program, const ActiveTensors& active) : active_(active), builder_(program) {

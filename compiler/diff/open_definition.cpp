@@ -119,6 +119,20 @@ std::optional<std::vector<IndexBox>> boxes_of(const IterationDomain& domain, con
   return boxes;
 }
 
+std::vector<Symbol> variables_of(const Expr& expr, const IterationDomain& domain) {
+  std::vector<Symbol> found;
+  std::ranges::copy_if(domain.variables, std::back_inserter(found), [&](Symbol v) { return expr->depends_on(v); });
+  return found;
+}
+
+bool has_own_range(Symbol variable, const IterationDomain& domain) {
+  return std::ranges::none_of(domain.nonnegative, [&](const Affine& row) {
+    return row.mentions(variable) && std::ranges::any_of(domain.variables, [&](Symbol other) {
+             return other != variable && row.mentions(other);
+           });
+  });
+}
+
 std::vector<OpenAxis> as_axes(const ProgramBuilder& builder, const std::vector<Symbol>& variables,
                               const std::vector<IndexBox>& boxes,
                               const std::vector<std::pair<Symbol, std::string>>& names) {

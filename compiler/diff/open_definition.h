@@ -37,6 +37,11 @@ struct IndexBox {
 /// An empty result where the domain shows no such bounds.
 std::optional<IndexBox> box_of(const IterationDomain& domain, Symbol variable);
 std::optional<std::vector<IndexBox>> boxes_of(const IterationDomain& domain, const std::vector<Symbol>& variables);
+/// The variables of the domain that the expression depends on.
+std::vector<Symbol> variables_of(const Expr& expr, const IterationDomain& domain);
+/// Whether no other variable moves the ends of its range: all elements of a table are then computed from values that
+/// the formula itself gives the variables.
+bool has_own_range(Symbol variable, const IterationDomain& domain);
 
 /// The variables as axes of a new definition; `names` holds the names that some of them go by.
 std::vector<OpenAxis> as_axes(const ProgramBuilder& builder, const std::vector<Symbol>& variables,

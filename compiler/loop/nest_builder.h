@@ -181,7 +181,7 @@ class NestBuilder {
   struct Operand {
     ValueId id;
     Expr expr;
-    bool takes_maximum;
+    int delay;  // those of a larger one come after all others
     std::size_t depth;
     int popularity;
   };

@@ -24,6 +24,19 @@ bool is_maximum(const Expr& expr) {
 /// A summand -max(...), such as the shift of a log-sum-exp.
 bool takes_maximum(const Expr& expr) { return is_call(expr, "neg") && is_maximum(expr->args[0]); }
 
+/// Whether a summand has a minus that is seen: -x, -2*x, -2.
+bool is_taken_away(const Expr& expr) {
+  if (is_call(expr, "neg")) return true;
+  if (is_call(expr, "*")) return std::ranges::any_of(expr->args, is_taken_away);
+  return expr->kind == NodeKind::Constant && expr->value < 0;
+}
+
+/// The number that keeps a logarithm or a quotient finite where all else cancels: the 1e-12 of log(1 - p + 1e-12).
+bool is_epsilon(const Expr& expr) {
+  constexpr double kLargest = 1e-3;
+  return expr->kind == NodeKind::Constant && std::abs(expr->value) <= kLargest;
+}
+
 }  // namespace
 
 // ---- Placing values ----
@@ -281,17 +294,20 @@ void NestBuilder::order_factors(std::span<Operand> factors) const {
 /// Sums and products associate from the outermost loop inwards, so that what is fixed in a loop is combined before it;
 /// of a product, the factors of the innermost loop are multiplied by each other first if more products have these in
 /// common than the ones from outside. A maximum is taken away last: that the largest element exceeds it by nothing is
-/// then exact in any precision.
+/// then exact in any precision. After a difference comes a small number, which would be lost in what cancels.
 ValueId NestBuilder::emit_chain(const Expr& expr, ValueType type) {
+  const bool has_difference = is_call(expr, "+") && std::ranges::any_of(expr->args, is_taken_away);
+  const auto delay = [&](const Expr& arg) {
+    return has_difference && is_epsilon(arg) ? 2 : takes_maximum(arg) ? 1 : 0;
+  };
   std::vector<Operand> operands;
   for (const Expr& arg : expr->args) {
     const ValueId id = emit(arg, type);
     const auto popular = popularity_.find(arg.get());
-    operands.push_back(
-        {id, arg, takes_maximum(arg), value_depth_[id], popular == popularity_.end() ? 0 : popular->second});
+    operands.push_back({id, arg, delay(arg), value_depth_[id], popular == popularity_.end() ? 0 : popular->second});
   }
   std::ranges::stable_sort(operands, [](const Operand& a, const Operand& b) {
-    return std::tuple(a.takes_maximum, a.depth, -a.popularity) < std::tuple(b.takes_maximum, b.depth, -b.popularity);
+    return std::tuple(a.delay, a.depth, -a.popularity) < std::tuple(b.delay, b.depth, -b.popularity);
   });
   const auto chain = [&](std::span<const Operand> links) {
     ValueId result = links.front().id;

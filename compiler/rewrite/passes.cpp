@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/diff/chosen_rows.h"
 #include "compiler/diff/factor_reductions.h"
 #include "compiler/diff/gathered_sums.h"
 #include "compiler/diff/lift_linear_algebra.h"
@@ -67,11 +68,15 @@ std::span<const Pass> passes() {
       Pass{"narrow-positions", "positions of extrema that singles hold are searched for in single", narrow_positions},
       Pass{"leave-scans", "definitions that take no part in a recurrence leave their scans", leave_scans},
       Pass{"unroll-scans", "short recurrences of single elements become straight-line code", unroll_scans},
+      Pass{"shorten-diagonals", "scans over the diagonals of two indices keep them by the index of fewer elements",
+           shorten_diagonals},
       Pass{"lift-linear-algebra", "every linear algebra node becomes a definition of its own", lift_linear_algebra,
            true},
       Pass{"reuse-inverses", "solves with one matrix for many right-hand sides multiply by its inverse",
            reuse_inverses},
       Pass{"factor-matrices", "large matrices are factored once for all that is asked of them", factor_matrices, true},
+      Pass{"name-chosen-rows", "choices among elements of one tensor that values select are one read, by an integer",
+           name_chosen_rows},
       Pass{"lift-contractions",
            "sums of products that bodies write out more than once, as a softmax does its argument, are definitions",
            [](const Program& program) { return lift_repeated_contractions(program); }},

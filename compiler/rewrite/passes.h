@@ -36,6 +36,7 @@ Program narrow_positions(const Program& program);       // positions that single
 Program drop_known_conditions(const Program& program);  // conditions that follow from those around them
 Program drop_slopes(const Program& program);            // what only derivatives heed is gone once they are taken
 Program unroll_scans(const Program& program);         // short recurrences of single elements become straight-line code
+Program shorten_diagonals(const Program& program);    // diagonals of two indices by the one of fewer elements
 Program reuse_inverses(const Program& program);       // solves with one matrix for many right-hand sides invert it once
 Program factor_matrices(const Program& program);      // large matrices are factored once for all that is asked of them
 Program sum_before_scatters(const Program& program);  // sums go where values say, not each of their terms

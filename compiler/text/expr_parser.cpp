@@ -31,21 +31,21 @@ std::optional<Affine> fold_sum(const std::vector<Operand>& operands) {
 }
 
 /// The product of operands that are all affine, if it is affine and still mentions an index or dim. As in subscripts,
-/// dims that have values in the text multiply an index as the integers do, so that a guard can say what a subscript
-/// does.
+/// dims that have values in the text multiply an index, or another dim, as the integers do, so that a guard can say
+/// what a subscript does.
 std::optional<Affine> fold_product(const Program& program, const std::vector<Operand>& operands) {
   const auto mentions_index = [](const Operand& operand) {
     return operand.affine && !mentions_only_dims(*operand.affine);
   };
-  const bool multiplies_index = std::ranges::any_of(operands, mentions_index);
+  const auto mentions_dim = [](const Operand& operand) { return operand.affine && !operand.affine->is_constant(); };
+  const bool multiplies_symbols =
+      std::ranges::any_of(operands, mentions_index) || std::ranges::count_if(operands, mentions_dim) > 1;
   Affine product(1);
   for (const Operand& operand : operands) {
     if (!operand.affine) return std::nullopt;
     Affine factor = *operand.affine;
-    if (multiplies_index && !factor.is_constant() && mentions_only_dims(factor)) {
-      const std::optional<std::int64_t> value = value_in_text(program, factor);
-      if (!value) return std::nullopt;
-      factor = Affine(*value);
+    if (multiplies_symbols && !factor.is_constant() && mentions_only_dims(factor)) {
+      if (const std::optional<std::int64_t> value = value_in_text(program, factor)) factor = Affine(*value);
     }
     if (!product.is_constant() && !factor.is_constant()) return std::nullopt;
     product = product.is_constant() ? factor * product.constant() : product * factor.constant();

@@ -145,7 +145,8 @@ class ExprParser {
   IndexDomain indices_in_scope(const Placeholders& placeholders) const;
   std::optional<std::int64_t> divisor_value(const Affine& divisor) const;
   void refuse_computed_subscript(const Token& name) const;
-  std::optional<Affine> argument_integer(const Token& name, Placeholders* placeholders) const;
+  std::optional<Affine> argument_integer(const Token& name, std::vector<Expr>& values,
+                                         Placeholders* placeholders) const;
   bool stands_for_element(const Token& name) const;
   Expr integer_element(const Token& name, Placeholders* placeholders);
 

@@ -1,6 +1,7 @@
 // ExprParser: subscripts, and the integers that stand in them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "compiler/expression/functions.h"
@@ -121,7 +122,7 @@ NameResolver ExprParser::subscript_resolver(std::vector<Expr>& values, Placehold
   const auto resolve = [this, &values, placeholders](const Token& name) -> Affine {
     if (!stands_for_element(name)) {
       refuse_computed_subscript(name);
-      if (const auto integer = argument_integer(name, placeholders)) return *integer;
+      if (const auto integer = argument_integer(name, values, placeholders)) return *integer;
       return names_.resolve_index(program_, name);
     }
     values.push_back(integer_element(name, placeholders));
@@ -139,11 +140,19 @@ bool ExprParser::stands_for_element(const Token& name) const {
                                  holds_integers(program_.dtype_of(expr->tensor)));
 }
 
-/// What a parameter stands for that is an integer, but not affine: `(a+1)%3`, `min(i+1, N-1)`.
-std::optional<Affine> ExprParser::argument_integer(const Token& name, Placeholders* placeholders) const {
+/// What a parameter stands for that is an integer, but not affine: `(a+1)%3`, `min(i+1, N-1)`, `idx[s]+1`.
+std::optional<Affine> ExprParser::argument_integer(const Token& name, std::vector<Expr>& values,
+                                                   Placeholders* placeholders) const {
   const Argument* argument = names_.find(name.text) ? nullptr : names_.find_argument(name.text);
   if (!argument || !placeholders || argument->is_tensor || argument->value.affine) return std::nullopt;
-  return affine_of(argument->value.expr, nullptr, placeholders);
+  std::vector<Expr> elements = values;
+  const std::optional<Affine> integer = affine_of(argument->value.expr, &elements, placeholders);
+  const auto is_integer = [&](const Expr& element) {
+    return element->tensor.empty() || holds_integers(program_.dtype_of(element->tensor));
+  };
+  if (!integer || !std::ranges::all_of(elements, is_integer)) return std::nullopt;
+  values = std::move(elements);
+  return integer;
 }
 
 Expr ExprParser::integer_element(const Token& name, Placeholders* placeholders) {

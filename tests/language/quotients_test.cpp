@@ -96,6 +96,8 @@ TEST_CASE("subscripts are chosen by min, max, clamp, abs and where") {
   CHECK(values_of("output y[n] = x[min(n+1,5)/2]") == std::vector<double>{1, 2, 2, 3, 3, 3, 3});
   CHECK(values_of("output y[n] = x[min(n//2,1)]") == std::vector<double>{1, 1, 2, 2, 2, 2, 2});
   CHECK(values_of("def last(i) = min(i, N-1)\noutput y[n] = x[last(n+1)]") == std::vector<double>{2, 3, 4, 5, 6, 7, 7});
+  const std::string blocks = "dim M, Z = 4\nindex i:Z*M\ninput u[Z*M]\noutput y[i] = u[min(i+1,";
+  CHECK(parse(blocks + "Z*M-1)]\n").definitions[0].body == parse(blocks + "4*M-1)]\n").definitions[0].body);
   check_fails<ShapeError>("let y[n] = x[min(n+1,N)]", {"can leave 0..N"});
   check_fails<TypeError>("let y[n] = x[min(n/2,1)]", {"4:14", "computes no index here", "`//`"});
   check_fails<TypeError>("let y[n] = x[floor(n)]", {"4:14", "let j[s]: i32 = floor(..)"});

@@ -268,6 +268,10 @@ TEST_CASE("tensors and numbers that functions take may be integers that stand in
              declared + "output y[s,n] = E[word[s],n]\n");
   check_same(declared + "def moved(t[:], k) = t[k+1]\noutput y[s,n] = moved(E[:,n], word[s])\n",
              declared + "output y[s,n] = E[word[s]+1,n]\n");
+  check_same(declared + "def at(n, i) = E[i+n,n]\noutput y[s,n] = at(n, 2*word[s]-next[s]+1)\n",
+             declared + "output y[s,n] = E[2*word[s]-next[s]+1+n,n]\n");
+  check_message(declared + "def at(n, i) = E[i,n]\noutput y[s,n] = at(n, x[s,n]+1)\n",
+                {"parameter `i` stands in a subscript"});
   check_same(declared + "def first(t[:]) = t[0]\noutput y[s] = first(E[next[s],:])\n",
              declared + "output y[s] = E[next[s],0]\n");
   check_same(

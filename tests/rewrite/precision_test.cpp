@@ -91,7 +91,7 @@ TensorValues run_on(const std::shared_ptr<Device>& device, const Program& progra
     std::vector<std::int64_t> shape;
     const Values& elements = inputs.at(input.name);
     if (!input.shape.empty()) shape.push_back(static_cast<std::int64_t>(elements.size()));
-    session.set(input.name, make_host_tensor(DType::f64, shape, elements));
+    session.set(input.name, make_host_tensor(input.dtype, shape, elements));
   }
   session.run();
   TensorValues values;
@@ -152,6 +152,35 @@ output next[i] = sums[min(i+1,N-1)] - sums[i]
     for (const double element : values.at("near")) CHECK(element < 1e10);
     for (const char* name : {"above", "equal"}) CHECK(values.at(name) == wanted.at(name));
     CHECK(values.at("next").back() == 0);
+  }
+}
+
+TEST_CASE("a small number that keeps a logarithm finite is added after what cancels, on every device") {
+  const Program program = parse(R"(dtype f32
+dim N = 3
+index n:N
+input p[N], q[N]
+output constants[n] = log(1 - p[n] + 1e-12)
+output definitions[n] = log(p[n] - q[n] + 1e-12)
+output choices[n] = log(where(p[n] > 2, 3, p[n]) - q[n] + 1e-12)
+output quotients[n] = (p[n] - q[n])/(p[n] - q[n] + 1e-12)
+output powers[n] = 1/sqrt(p[n]^2 + q[n]^2 - 2*p[n]*q[n] + 1e-6)
+)");
+  const TensorValues inputs = {{"p", {1, 1, 0.5}}, {"q", {1, 0.25, 0.5}}};
+  const TensorValues wanted = evaluate(program, {}, inputs);
+  const auto check = [&](const TensorValues& values) {
+    for (const auto& [name, elements] : wanted) {
+      for (std::size_t k = 0; k < elements.size(); ++k) {
+        CAPTURE(name);
+        CAPTURE(k);
+        CHECK(values.at(name)[k] == doctest::Approx(elements[k]).epsilon(1e-5));
+      }
+    }
+  };
+  check(evaluate(optimise(specialise(program, {})), {}, inputs));
+  for (const auto& device : test::test_devices()) {
+    CAPTURE(device->name());
+    check(run_on(device, program, inputs));
   }
 }
 

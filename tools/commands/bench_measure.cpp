@@ -119,8 +119,8 @@ class Trial {
     finite_ = false;
     if (!first_defined_)
       throw DeviceError(
-          fmt::format("{}: made-up inputs are not in the formula's domain ({}); declare the signs of its "
-                      "inputs (>= 0, > 0)",
+          fmt::format("{}: no made-up inputs give values ({}); if they are not in the formula's domain, "
+                      "declare the signs of its inputs (>= 0, > 0)",
                       program.name, problem_));
     run(*first_defined_);
   }

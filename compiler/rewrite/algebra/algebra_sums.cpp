@@ -60,6 +60,14 @@ void join_complements(std::vector<Term>& terms, const std::function<Expr(const E
   }
 }
 
+/// Whether two numbers of a sum stay apart: one that keeps a difference from zero, as in 1 - p + 1e-12, would be lost
+/// in the other one.
+bool is_lost_in(const Term& a, const Term& b) {
+  constexpr double kLost = 1e-6;  // eight units in the last place of a single
+  const double first = std::abs(a.coefficient), second = std::abs(b.coefficient);
+  return a.product == one() && std::min(first, second) < kLost * std::max(first, second);
+}
+
 }  // namespace
 
 /// 3*(x - y) may be exact but for one rounding, 3*x - 3*y is not.
@@ -112,15 +120,19 @@ std::vector<Term> Algebra::terms_of(const Expr& expr) const {
 }
 
 /// 3*x - x is 2*x unless x is infinite: then terms that are taken away stay apart from those that are added. x - x is 0
-/// only if x is finite; a NaN stays in 0*x.
+/// only if x is finite; a NaN stays in 0*x. A small number that is added to a difference stays behind all else.
 Expr Algebra::make_sum(std::vector<Term> terms) const {
   const auto is_taken_away = [](const Term& term) { return term.coefficient < 0; };
+  const bool keeps_small = !has_all_laws() && has_difference(terms);
   std::ranges::sort(terms, [&](const Term& a, const Term& b) {
-    return a.product == b.product ? is_taken_away(a) < is_taken_away(b) : precedes(a.product, b.product);
+    if (a.product != b.product) return precedes(a.product, b.product);
+    if (keeps_small && a.product == one()) return std::abs(a.coefficient) > std::abs(b.coefficient);
+    return is_taken_away(a) < is_taken_away(b);
   });
   std::vector<Term> joined;
   for (const Term& term : terms) {
     const bool joins = !joined.empty() && joined.back().product == term.product &&
+                       !(keeps_small && is_lost_in(joined.back(), term)) &&
                        (is_taken_away(joined.back()) == is_taken_away(term) || is_never_infinite(term.product));
     if (joins)
       joined.back().coefficient += term.coefficient;

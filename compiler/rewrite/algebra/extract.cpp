@@ -151,6 +151,25 @@ bool narrow(Scope& scope, const Expr& condition) {
   return true;
 }
 
+/// Whether an expression has no index but those of the sum.
+bool depends_within(const Expr& expr, const Expr& sum) {
+  return std::ranges::all_of(expr->free_symbols, [&](Symbol s) { return s.is_dim() || sum->depends_on(s); });
+}
+
+/// `value == i`, of an index on which the sum does not depend: that the value lies in the range of the index.
+std::optional<Expr> without_index(const Expr& condition, const Expr& sum, const Scope& scope) {
+  if (!is_call(condition, "==")) return std::nullopt;
+  for (std::size_t side = 0; side < 2; ++side) {
+    const Expr &index = condition->args[side], &value = condition->args[1 - side];
+    const auto symbol = index->kind == NodeKind::IndexValue ? index->affine.as_symbol() : std::nullopt;
+    const Range* range = symbol && !sum->depends_on(*symbol) ? scope.find(*symbol) : nullptr;
+    const auto extent = range ? range->as_extent() : std::nullopt;
+    if (!extent || !depends_within(value, sum)) continue;
+    return call("and", {call(">=", {value, constant(0)}), call("<", {value, index_value(*extent)})});
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Affine room_for(const Range& range, const Scope& scope) {
@@ -198,9 +217,9 @@ Guarded with_guards(const Expr& sum, const Scope& scope) {
   result.scope.conditions.clear();
   const std::function<void(const Expr&)> take = [&](const Expr& condition) {
     if (is_call(condition, "and")) return std::ranges::for_each(condition->args, take), void();
-    const bool is_own =
-        std::ranges::all_of(condition->free_symbols, [&](Symbol s) { return s.is_dim() || sum->depends_on(s); });
-    if (!is_own)
+    if (const auto projected = without_index(condition, sum, scope))
+      own.push_back(*projected);
+    else if (!depends_within(condition, sum))
       result.scope.conditions.push_back(condition);
     else if (!narrow(result.scope, condition))
       own.push_back(condition);

@@ -1,0 +1,171 @@
+#include "compiler/diff/chosen_rows.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/analysis/inside_proof.h"
+#include "compiler/diff/open_definition.h"
+#include "compiler/diff/program_builder.h"
+#include "compiler/expression/functions.h"
+#include "compiler/expression/node_map.h"
+
+namespace moxie {
+namespace {
+
+/// A subscript of a read that conditions choose.
+struct ChosenSubscript {
+  Expr number;
+  Expr access;  // the read whose subscript it is; empty where it is a choice
+  bool by_value = false;
+};
+
+struct ChosenRead {
+  std::string tensor;
+  std::vector<ChosenSubscript> subscripts;
+};
+
+ChosenRead plain_read(const Expr& access) {
+  ChosenRead read{access->tensor, {}};
+  for (std::size_t k = 0; k < access->subscripts.size(); ++k)
+    read.subscripts.push_back({subscript_value(access, k), access, access->subscripts[k].mentions_value()});
+  return read;
+}
+
+/// The expression as one read of a tensor, if it is a choice among such.
+std::optional<ChosenRead> chosen_read(const Expr& expr) {
+  if (expr->kind == NodeKind::Access) return plain_read(expr);
+  if (!is_call(expr, "where")) return std::nullopt;
+  auto yes = chosen_read(expr->args[1]);
+  const auto no = yes ? chosen_read(expr->args[2]) : std::nullopt;
+  if (!no || yes->tensor != no->tensor) return std::nullopt;
+  for (std::size_t k = 0; k < yes->subscripts.size(); ++k) {
+    ChosenSubscript& subscript = yes->subscripts[k];
+    const ChosenSubscript& other = no->subscripts[k];
+    if (subscript.number == other.number) continue;
+    subscript = {
+        call("where", {expr->args[0], subscript.number, other.number}), {}, subscript.by_value || other.by_value};
+  }
+  return yes;
+}
+
+/// Whether one of the elements that the integer is made of has all of its indices.
+bool is_as_large_as_its_elements(const Expr& integer, const std::vector<Symbol>& variables) {
+  bool found = false;
+  visit(integer, [&](const Expr& e) {
+    found |= e->kind == NodeKind::Access &&
+             std::ranges::all_of(variables, [&](Symbol variable) { return e->depends_on(variable); });
+  });
+  return found;
+}
+
+IndexDomain index_domain(const IterationDomain& domain) {
+  IndexDomain result({});
+  for (const Affine& row : domain.nonnegative) result.add_nonnegative(row);
+  return result;
+}
+
+/// That of the widest elements that it is made of.
+DType dtype_of_integer(const Expr& integer, const Program& program) {
+  DType result = DType::i32;
+  visit(integer, [&](const Expr& e) {
+    if (e->kind == NodeKind::Access && program.dtype_of(e->tensor) == DType::i64) result = DType::i64;
+  });
+  return result;
+}
+
+class ChosenRows {
+ public:
+  ChosenRows(ProgramBuilder& builder, const Definition& definition)
+      : builder_(builder), definition_(definition), open_(open_definition(definition)) {}
+
+  Expr run() { return substitute(walk(open_.body, open_.domain), closing_of(open_)); }
+
+ private:
+  Expr walk(const Expr& expr, const IterationDomain& domain) {
+    if (!expr->gathers || expr->kind == NodeKind::LinearAlgebra) return expr;
+    if (expr->kind == NodeKind::Reduce) {
+      const OpenedReduce opened = open(expr);
+      const IterationDomain inside = extended(domain, opened.index, opened.range);
+      return map_opened(expr, opened, [&](const Expr& child) { return walk(child, inside); });
+    }
+    if (is_call(expr, "where")) {
+      const auto read = chosen_read(expr);
+      if (const auto one = read ? as_one_read(*read, domain) : std::nullopt) return *one;
+    }
+    return map_children(expr, [&](const Expr& child) { return walk(child, domain); });
+  }
+
+  std::optional<Expr> as_one_read(const ChosenRead& read, const IterationDomain& domain) {
+    for (const ChosenSubscript& subscript : read.subscripts) {
+      if (!subscript.access && !(subscript.by_value && may_be_named(subscript.number, domain))) return std::nullopt;
+    }
+    std::vector<Affine> subscripts;
+    std::vector<Expr> values;
+    for (std::size_t k = 0; k < read.subscripts.size(); ++k) {
+      const auto& [number, access, by_value] = read.subscripts[k];
+      const Symbol next = Symbol::value(static_cast<std::uint32_t>(values.size()));
+      if (access) {
+        subscripts.push_back(with_values(access->subscripts[k], access->args, values));
+      } else {
+        subscripts.emplace_back(next);
+        values.push_back(named(number, domain));
+      }
+    }
+    return tensor_access(read.tensor, std::move(subscripts), std::move(values));
+  }
+
+  /// The subscript, whose values are added to `values`.
+  static Affine with_values(const Affine& subscript, const std::vector<Expr>& own, std::vector<Expr>& values) {
+    Affine result = subscript;
+    for (const auto& [symbol, coefficient] : subscript.terms()) {
+      if (!symbol.is_value()) continue;
+      result += (Affine(Symbol::value(static_cast<std::uint32_t>(values.size()))) - Affine(symbol)) * coefficient;
+      values.push_back(own.at(symbol.number()));
+    }
+    return result;
+  }
+
+  /// Whether the integer can be computed for all values of its indices: outside of the conditions around it.
+  bool may_be_named(const Expr& integer, const IterationDomain& domain) const {
+    const std::vector<Symbol> variables = variables_of(integer, domain);
+    return is_as_large_as_its_elements(integer, variables) && boxes_of(domain, variables) &&
+           std::ranges::all_of(variables, [&](Symbol variable) { return has_own_range(variable, domain); }) &&
+           InsideProof(builder_.program(), Inside::Element).holds_within(integer, index_domain(domain));
+  }
+
+  Expr named(const Expr& integer, const IterationDomain& domain) {
+    if (const Expr* known = named_.find(integer.get())) return *known;
+    const std::vector<Symbol> variables = variables_of(integer, domain);
+    const auto axes = as_axes(builder_, variables, *boxes_of(domain, variables), names_of(definition_, open_));
+    const DType dtype = dtype_of_integer(integer, builder_.program());
+    const Expr element = builder_.add_let({definition_.name + ".row", dtype, definition_.line}, axes, integer);
+    integers_.push_back(integer);
+    return named_[integer.get()] = element;
+  }
+
+  ProgramBuilder& builder_;
+  const Definition& definition_;
+  const OpenDefinition open_;
+  NodeMap<Expr> named_;
+  std::vector<Expr> integers_;  // keeps the nodes alive
+};
+
+}  // namespace
+
+Program name_chosen_rows(const Program& program) {
+  if (std::ranges::none_of(program.definitions, [](const Definition& d) { return d.body->gathers; })) return program;
+  Program kept = program;
+  kept.definitions.clear();
+  ProgramBuilder builder(std::move(kept));
+  for (const Definition& definition : program.definitions) builder.reserve(definition.name);
+  for (Definition definition : program.definitions) {
+    if (!definition.scan && !definition.recomputed) definition.body = ChosenRows(builder, definition).run();
+    builder.add_definition(std::move(definition));
+  }
+  return builder.take();
+}
+
+}  // namespace moxie
