@@ -156,7 +156,8 @@ bool depends_within(const Expr& expr, const Expr& sum) {
   return std::ranges::all_of(expr->free_symbols, [&](Symbol s) { return s.is_dim() || sum->depends_on(s); });
 }
 
-/// `value == i`, of an index on which the sum does not depend: that the value lies in the range of the index.
+/// `value == i`, of an index on which the sum does not depend: that the value lies in the range of the index. Inside of
+/// a reduction the terms go where the values say instead.
 std::optional<Expr> without_index(const Expr& condition, const Expr& sum, const Scope& scope) {
   if (!is_call(condition, "==")) return std::nullopt;
   for (std::size_t side = 0; side < 2; ++side) {
@@ -164,7 +165,9 @@ std::optional<Expr> without_index(const Expr& condition, const Expr& sum, const 
     const auto symbol = index->kind == NodeKind::IndexValue ? index->affine.as_symbol() : std::nullopt;
     const Range* range = symbol && !sum->depends_on(*symbol) ? scope.find(*symbol) : nullptr;
     const auto extent = range ? range->as_extent() : std::nullopt;
-    if (!extent || !depends_within(value, sum)) continue;
+    const bool is_of_axes =
+        std::ranges::all_of(value->free_symbols, [](Symbol s) { return s.is_dim() || s.kind() == Symbol::Kind::Axis; });
+    if (!extent || !is_of_axes || !depends_on_values(value) || !depends_within(value, sum)) continue;
     return call("and", {call(">=", {value, constant(0)}), call("<", {value, index_value(*extent)})});
   }
   return std::nullopt;
