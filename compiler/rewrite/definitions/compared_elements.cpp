@@ -14,7 +14,7 @@ namespace moxie {
 namespace {
 
 /// Two terms of more nodes are not looked through.
-constexpr int kMaxNodes = 200;
+constexpr int kLongestTerm = 200;
 
 bool rounds(const Expr& body) {
   static constexpr std::array<std::string_view, 7> exact = {"neg", "abs", "min", "max", "where", "floor", "ceil"};
@@ -55,7 +55,7 @@ using ReadPair = std::pair<Expr, Expr>;
 /// Whether both are the same but for their indices; `reads` gets the elements in which they differ.
 bool differ_in_indices(const Expr& a, const Expr& b, std::vector<ReadPair>& reads, int& nodes) {
   if (a == b) return true;
-  if (++nodes > kMaxNodes || a->kind != b->kind || a->args.size() != b->args.size()) return false;
+  if (++nodes > kLongestTerm || a->kind != b->kind || a->args.size() != b->args.size()) return false;
   switch (a->kind) {
     case NodeKind::IndexValue:
       return true;
