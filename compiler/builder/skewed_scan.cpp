@@ -47,6 +47,20 @@ class Skewing {
     return result;
   }
 
+  /// What to say of a definition that does not follow from elements on earlier diagonals.
+  std::string problem_of(const Definition& definition) const {
+    std::string read;
+    visit(definition.body, [&](const Expr& expr) {
+      if (read.empty() && is_in_scan(expr) && !is_neighbour(expr)) read = print(expr, program_, definition.axes);
+    });
+    const std::string reads = read.empty() ? "reads" : fmt::format("reads in `{}`", read);
+    return fmt::format(
+        "`{}` {} an element that the scan over `{}` and `{}` need not have computed: all elements with "
+        "the same {} are computed at once; say by a condition that it is smaller there, or scan one "
+        "index that counts all pairs",
+        definition.name, reads, definition.axes[0].name, definition.axes[1].name, diagonal_text(definition));
+  }
+
   Definition from_diagonals(const Definition& definition) const {
     Definition result = definition;
     result.scan.reset();
@@ -86,6 +100,18 @@ class Skewing {
     return backwards_[axis] ? extents_[axis] - Affine(1) - value : value;
   }
   Step step_of(const Step& indices) const { return {counted(0, indices.row), counted(1, indices.column)}; }
+
+  std::string diagonal_text(const Definition& definition) const {
+    const std::string factor = slope_ == 1 ? "" : fmt::format("{}*", slope_);
+    const auto index = [&](std::size_t axis) { return (backwards_[axis] ? "-" : "") + definition.axes[axis].name; };
+    return fmt::format("{}{} + {}", factor, index(0), index(1));
+  }
+
+  /// Whether it reads so many rows and columns before.
+  bool is_neighbour(const Expr& read) const {
+    const Step now = step_of({kRow, kColumn}), then = step_of({read->subscripts[0], read->subscripts[1]});
+    return (now.row - then.row).is_constant() && (now.column - then.column).is_constant();
+  }
 
   bool is_in_scan(const Expr& expr) const {
     return expr->kind == NodeKind::Access &&
@@ -158,6 +184,13 @@ void skew_scan(Program& program, std::size_t first, const std::array<bool, 2>& i
   const Skewing skewing(program, definitions, is_backwards, number);
   program.definitions.resize(first);
   for (const Definition& definition : definitions) program.definitions.push_back(skewing.over_diagonals(definition));
+  for (std::size_t k = 0; k < definitions.size(); ++k) {
+    try {
+      verify_definition(program, first + k);
+    } catch (const Error&) {  // speaks of diagonals
+      throw ShapeError(skewing.problem_of(definitions[k]));
+    }
+  }
   for (const Definition& definition : definitions) program.definitions.push_back(skewing.from_diagonals(definition));
 }
 

@@ -118,6 +118,9 @@ TEST_CASE("a scan over two indices may have further axes, and names what it cann
                 "`d` reads `d[i,j+1]`, which the scan computes later");
   check_refused("scan i, j {\n  let d[i,j] = c[i,j] + d[i-1,j]\n}\n",
                 "definition `d` (line 5): subscript i-1 of `d[i-1,j]` can leave 0..I");
+  check_refused("scan i, j {\n  let d[i,j] = c[i,j] + where(i > 0, d[i-1,J-1], 0)\n}\n",
+                "`d` reads in `d[i-1,J-1]` an element that the scan over `i` and `j` need not have computed: all "
+                "elements with the same i + j are computed at once");
   check_refused("scan i, j recompute every 2 {\n  let d[i,j] = c[i,j]\n}\n", "kept whole");
   check_refused("scan i, j {\n  recompute d[i,j] = c[i,j]\n}\n", "kept whole");
 }

@@ -162,6 +162,31 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a sum under a condition on an index that it does not have is found once") {
+  const auto sums_inside = [](const char* text, const DimValues& dims) {
+    const Program result = optimised(text, dims);
+    std::size_t inside = 0;
+    for (const Definition& definition : result.definitions) {
+      if (!definition.output) continue;
+      visit(definition.body, [&](const Expr& e) { inside += e->kind == NodeKind::Reduce; });
+    }
+    return inside;
+  };
+  CHECK(sums_inside(R"(dim N dynamic
+index n:N, k:N
+input x[N], w[N]
+output y[n] = w[n] + where(n+1 == N, sum[k](w[k]*tanh(x[k] - x[N-1])), 0)
+)",
+                    {{"N", 70}}) == 0);
+  CHECK(sums_inside(R"(dim B = 5, A = 4, N = 70
+index b:B, a:A, i:N, j:N
+input x[B,A,N], t[B,N], z[B]
+let act[b]: i32 = floor(3*z[b])
+output y[b,a,i] = where(act[b] == a, sum[j](tanh(t[b,j] - x[b,act[b],i])), 0)
+)",
+                    {{"B", 5}, {"A", 4}, {"N", 70}}) == 0);
+}
+
 TEST_CASE("a sum takes along its part of the condition that guards it") {
   const Program result = optimised(R"(dim N
 index i:N, j:N, l:N

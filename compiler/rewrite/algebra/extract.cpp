@@ -1,12 +1,14 @@
 #include "compiler/rewrite/algebra/extract.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <iterator>
 
 #include "compiler/analysis/inside_proof.h"
 #include "compiler/diff/guards.h"
 #include "compiler/expression/functions.h"
+#include "compiler/program/placeholders.h"
 #include "compiler/program/scans.h"
 #include "compiler/rewrite/algebra/range_bounds.h"
 
@@ -156,19 +158,40 @@ bool depends_within(const Expr& expr, const Expr& sum) {
   return std::ranges::all_of(expr->free_symbols, [&](Symbol s) { return s.is_dim() || sum->depends_on(s); });
 }
 
-/// `value == i`, of an index on which the sum does not depend: that the value lies in the range of the index. Inside of
-/// a reduction the terms go where the values say instead.
-std::optional<Expr> without_index(const Expr& condition, const Expr& sum, const Scope& scope) {
+/// What `index == value` says an index of its is; nothing if that is no integer that the other side and the rest show.
+Expr solved_for(Symbol symbol, const Expr& index, const Expr& value) {
+  const Affine& affine = index->affine;
+  const std::int64_t coefficient = affine.coefficient(symbol);
+  const Affine rest = affine - Affine(symbol) * coefficient;
+  const std::optional<Affine> integer = affine_of(value);
+  if (integer && std::abs(coefficient) == 1) return index_value((*integer - rest) * coefficient);
+  if (coefficient != 1) return {};
+  return rest == Affine(0) ? value : call("+", {value, index_value(-rest)});
+}
+
+/// What `value == i` says, of an index on which the sum does not depend: that the value lies in the range of the index,
+/// as far as this is not known. Inside of a reduction the terms go where the values say instead.
+std::optional<std::vector<Expr>> without_index(const Expr& condition, const Expr& sum, const Scope& scope) {
   if (!is_call(condition, "==")) return std::nullopt;
   for (std::size_t side = 0; side < 2; ++side) {
-    const Expr &index = condition->args[side], &value = condition->args[1 - side];
-    const auto symbol = index->kind == NodeKind::IndexValue ? index->affine.as_symbol() : std::nullopt;
-    const Range* range = symbol && !sum->depends_on(*symbol) ? scope.find(*symbol) : nullptr;
-    const auto extent = range ? range->as_extent() : std::nullopt;
-    const bool is_of_axes =
-        std::ranges::all_of(value->free_symbols, [](Symbol s) { return s.is_dim() || s.kind() == Symbol::Kind::Axis; });
-    if (!extent || !is_of_axes || !depends_on_values(value) || !depends_within(value, sum)) continue;
-    return call("and", {call(">=", {value, constant(0)}), call("<", {value, index_value(*extent)})});
+    const Expr& index = condition->args[side];
+    if (index->kind != NodeKind::IndexValue) continue;
+    for (const auto& [symbol, coefficient] : index->affine.terms()) {
+      const Range* range = sum->depends_on(symbol) ? nullptr : scope.find(symbol);
+      const auto extent = range ? range->as_extent() : std::nullopt;
+      const Expr value = extent ? solved_for(symbol, index, condition->args[1 - side]) : Expr();
+      const auto is_of_axis = [](Symbol s) { return s.is_dim() || s.kind() == Symbol::Kind::Axis; };
+      if (!value || !std::ranges::all_of(value->free_symbols, is_of_axis) || !depends_within(value, sum)) continue;
+      IndexDomain domain({});
+      for (const auto& [open, around] : scope.open) domain.add_range(open, around);
+      const auto is_known = [&](const Affine& distance) {
+        return value->kind == NodeKind::IndexValue && domain.prove_nonnegative(distance) == Proof::Holds;
+      };
+      std::vector<Expr> bounds;
+      if (!is_known(value->affine)) bounds.push_back(call(">=", {value, constant(0)}));
+      if (!is_known(*extent - Affine(1) - value->affine)) bounds.push_back(call("<", {value, index_value(*extent)}));
+      return bounds;
+    }
   }
   return std::nullopt;
 }
@@ -220,8 +243,8 @@ Guarded with_guards(const Expr& sum, const Scope& scope) {
   result.scope.conditions.clear();
   const std::function<void(const Expr&)> take = [&](const Expr& condition) {
     if (is_call(condition, "and")) return std::ranges::for_each(condition->args, take), void();
-    if (const auto projected = without_index(condition, sum, scope))
-      own.push_back(*projected);
+    if (const auto bounds = without_index(condition, sum, scope))
+      own.insert(own.end(), bounds->begin(), bounds->end());
     else if (!depends_within(condition, sum))
       result.scope.conditions.push_back(condition);
     else if (!narrow(result.scope, condition))
