@@ -187,7 +187,7 @@ void skew_scan(Program& program, std::size_t first, const std::array<bool, 2>& i
   for (std::size_t k = 0; k < definitions.size(); ++k) {
     try {
       verify_definition(program, first + k);
-    } catch (const Error&) {  // speaks of diagonals
+    } catch (const TypeError&) {  // which speaks of diagonals
       throw ShapeError(skewing.problem_of(definitions[k]));
     }
   }

@@ -85,7 +85,9 @@ input image[H,W], u[N], v[N]
 let y0[n]: i32 = floor(u[n])
 let x0[n]: i32 = floor(v[n])
 def at(y, x) = image[clamp(y,0,H-1),clamp(x,0,W-1)]
-output o[n] = (u[n] - y0[n])*((v[n] - x0[n])*at(y0[n]+1, x0[n]+1) + (1 + x0[n] - v[n])*at(y0[n]+1, x0[n])) + (1 + y0[n] - u[n])*((v[n] - x0[n])*at(y0[n], x0[n]+1) + (1 + x0[n] - v[n])*at(y0[n], x0[n]))
+def mix(a, b, part) = (1 - part)*a + part*b
+def line(y, n) = mix(at(y, x0[n]), at(y, x0[n]+1), v[n] - x0[n])
+output o[n] = mix(line(y0[n], n), line(y0[n]+1, n), u[n] - y0[n])
 )");
   CHECK(reads_of(program, "o", "image") == 16);
   const Program named = name_chosen_rows(program);

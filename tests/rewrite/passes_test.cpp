@@ -185,6 +185,13 @@ let act[b]: i32 = floor(3*z[b])
 output y[b,a,i] = where(act[b] == a, sum[j](tanh(t[b,j] - x[b,act[b],i])), 0)
 )",
                     {{"B", 5}, {"A", 4}, {"N", 70}}) == 0);
+  // Both conditions together say which element of x there is.
+  CHECK_NOTHROW(sums_inside(R"(dim N = 70
+index n:N, m:N, k:N
+input x[1,N]
+output y[n,m] = where(n+1 == N and m == n, sum[k](tanh(x[m-N+1,k])), 0)
+)",
+                            {{"N", 70}}));
 }
 
 TEST_CASE("a sum takes along its part of the condition that guards it") {

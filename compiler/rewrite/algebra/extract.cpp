@@ -169,15 +169,24 @@ Expr solved_for(Symbol symbol, const Expr& index, const Expr& value) {
   return rest == Affine(0) ? value : call("+", {value, index_value(-rest)});
 }
 
-/// What `value == i` says, of an index on which the sum does not depend: that the value lies in the range of the index,
-/// as far as this is not known. Inside of a reduction the terms go where the values say instead.
-std::optional<std::vector<Expr>> without_index(const Expr& condition, const Expr& sum, const Scope& scope) {
+void add_parts(const Expr& condition, std::vector<Expr>& parts) {
+  if (!is_call(condition, "and")) return parts.push_back(condition);
+  for (const Expr& arg : condition->args) add_parts(arg, parts);
+}
+
+/// What `value == i` says, of an index on which neither the sum nor another condition depends: that the value lies in
+/// the range of the index, as far as this is not known. Inside of a reduction the terms go where the values say
+/// instead.
+std::optional<std::vector<Expr>> without_index(const Expr& condition, const std::vector<Expr>& conditions,
+                                               const Expr& sum, const Scope& scope) {
   if (!is_call(condition, "==")) return std::nullopt;
   for (std::size_t side = 0; side < 2; ++side) {
     const Expr& index = condition->args[side];
     if (index->kind != NodeKind::IndexValue) continue;
     for (const auto& [symbol, coefficient] : index->affine.terms()) {
-      const Range* range = sum->depends_on(symbol) ? nullptr : scope.find(symbol);
+      const auto is_tied = [&](const Expr& other) { return other != condition && other->depends_on(symbol); };
+      const bool is_free = !sum->depends_on(symbol) && std::ranges::none_of(conditions, is_tied);
+      const Range* range = is_free ? scope.find(symbol) : nullptr;
       const auto extent = range ? range->as_extent() : std::nullopt;
       const Expr value = extent ? solved_for(symbol, index, condition->args[1 - side]) : Expr();
       const auto is_of_axis = [](Symbol s) { return s.is_dim() || s.kind() == Symbol::Kind::Axis; };
@@ -241,16 +250,16 @@ Guarded with_guards(const Expr& sum, const Scope& scope) {
   if (sum->reduce != ReduceKind::Sum || !may_need_guard(sum)) return result;
   std::vector<Expr> own;
   result.scope.conditions.clear();
-  const std::function<void(const Expr&)> take = [&](const Expr& condition) {
-    if (is_call(condition, "and")) return std::ranges::for_each(condition->args, take), void();
-    if (const auto bounds = without_index(condition, sum, scope))
+  std::vector<Expr> conditions;
+  for (const Expr& condition : scope.conditions) add_parts(condition, conditions);
+  for (const Expr& condition : conditions) {
+    if (const auto bounds = without_index(condition, conditions, sum, scope))
       own.insert(own.end(), bounds->begin(), bounds->end());
     else if (!depends_within(condition, sum))
       result.scope.conditions.push_back(condition);
     else if (!narrow(result.scope, condition))
       own.push_back(condition);
-  };
-  std::ranges::for_each(scope.conditions, take);
+  }
   if (own.empty()) return result;
   const Expr all = own.size() == 1 ? own[0] : call("and", own);
   const OpenedReduce opened = open(sum);

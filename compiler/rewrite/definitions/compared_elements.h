@@ -8,10 +8,10 @@
 namespace moxie {
 
 /// Definitions of which a body compares two elements that may be the same one, or subtracts them, as `m[i] - m[j]` for
-/// all pairs. An element that is stored has been rounded once, so that its difference to itself is zero. Written out
-/// at both places it may not be: a fused multiply-add rounds one of two products, and the normal form of
-/// `(a[i] + b[i]) - (a[j] + b[j])` adds up in another order. Functions of indices alone, and what rounds nothing, such
-/// as a maximum, are not among them.
+/// all pairs. A stored element is rounded once, so that its difference to itself is zero. Where the formula is written
+/// in the place of both elements, the difference need not be zero: a fused multiply-add rounds only one of two
+/// products, and the normal form of `(a[i] + b[i]) - (a[j] + b[j])` adds in another order. Definitions that round
+/// nothing, such as a maximum of inputs, and functions of indices alone are not in the set.
 std::set<std::string> compared_elements(const Program& program);
 
 }  // namespace moxie

@@ -1,12 +1,10 @@
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 
 #include "compiler/diff/program_builder.h"
 #include "compiler/expression/functions.h"
 #include "compiler/program/index_domain.h"
-#include "compiler/program/scans.h"
 #include "compiler/rewrite/algebra/scope.h"
 #include "compiler/rewrite/passes.h"
 
@@ -37,7 +35,8 @@ std::optional<std::int64_t> whole_extent(const AxisDecl& axis) {
   return is_whole ? std::optional(axis.extent.constant()) : std::nullopt;
 }
 
-/// Of all definitions of a scan, if they have the axes of diagonals with more rows than columns.
+/// The diagonals on which all definitions of a scan lie, if their axes are those of diagonals and the rows are many
+/// more than the columns.
 std::optional<Diagonals> diagonals_of(const std::vector<const Definition*>& scan) {
   std::optional<Diagonals> found;
   for (const Definition* definition : scan) {
