@@ -185,13 +185,14 @@ let act[b]: i32 = floor(3*z[b])
 output y[b,a,i] = where(act[b] == a, sum[j](tanh(t[b,j] - x[b,act[b],i])), 0)
 )",
                     {{"B", 5}, {"A", 4}, {"N", 70}}) == 0);
-  // Both conditions together say which element of x there is.
-  CHECK_NOTHROW(sums_inside(R"(dim N = 70
-index n:N, m:N, k:N
-input x[1,N]
-output y[n,m] = where(n+1 == N and m == n, sum[k](tanh(x[m-N+1,k])), 0)
+  // Both conditions together keep act[b] inside of x.
+  CHECK(sums_inside(R"(dim B = 5, A = 4, N = 70
+index b:B, a:A, j:N
+input x[2,N], t[B,N], z[B]
+let act[b]: i32 = floor(3*z[b])
+output y[b,a] = where(act[b] == a and a < 2, sum[j](tanh(t[b,j] - x[act[b],j])), 0)
 )",
-                            {{"N", 70}}));
+                    {{"B", 5}, {"A", 4}, {"N", 70}}) == 1);
 }
 
 TEST_CASE("a sum takes along its part of the condition that guards it") {
