@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "compiler/analysis/inside_proof.h"
+#include "compiler/analysis/value_range.h"
 #include "compiler/diff/guards.h"
 #include "compiler/expression/functions.h"
 #include "compiler/program/placeholders.h"
@@ -169,11 +170,6 @@ Expr solved_for(Symbol symbol, const Expr& index, const Expr& value) {
   return rest == Affine(0) ? value : call("+", {value, index_value(-rest)});
 }
 
-void add_parts(const Expr& condition, std::vector<Expr>& parts) {
-  if (!is_call(condition, "and")) return parts.push_back(condition);
-  for (const Expr& arg : condition->args) add_parts(arg, parts);
-}
-
 /// What `value == i` says, of an index on which neither the sum nor another condition depends: that the value lies in
 /// the range of the index, as far as this is not known. Inside of a reduction the terms go where the values say
 /// instead.
@@ -251,7 +247,7 @@ Guarded with_guards(const Expr& sum, const Scope& scope) {
   std::vector<Expr> own;
   result.scope.conditions.clear();
   std::vector<Expr> conditions;
-  for (const Expr& condition : scope.conditions) add_parts(condition, conditions);
+  for (const Expr& condition : scope.conditions) add_conjuncts(condition, conditions);
   for (const Expr& condition : conditions) {
     if (const auto bounds = without_index(condition, conditions, sum, scope))
       own.insert(own.end(), bounds->begin(), bounds->end());

@@ -36,11 +36,6 @@ Expr is_on_axis(const Definition& definition, const Expr& condition) {
   return {};
 }
 
-void add_parts(const Expr& condition, std::vector<Expr>& parts) {
-  if (!is_call(condition, "and")) return parts.push_back(condition);
-  for (const Expr& part : condition->args) add_parts(part, parts);
-}
-
 /// Reads of elements that values choose, whatever the symbols of their indices are called.
 class UnconditionalReads {
  public:
@@ -153,7 +148,7 @@ class TermSplitter {
   std::optional<Expr> with_conditions(const Expr& expr, const Scope& scope) const {
     if (reads_.cover(expr, scope)) return expr;
     std::vector<Expr> parts, kept;
-    for (const Expr& condition : scope.conditions) add_parts(condition, parts);
+    for (const Expr& condition : scope.conditions) add_conjuncts(condition, parts);
     for (const Expr& part : parts) {
       const Expr own = depends_on_axes(part) ? is_on_axis(definition_, part) : part;
       if (!own) return std::nullopt;
