@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "compiler/rewrite/algebra/scope.h"
+#include "compiler/schedule/lower_nest.h"
 
 namespace moxie {
 namespace {
@@ -81,7 +82,7 @@ bool reads_in_step(const NestRoot& producer, const NestRoot& reader) {
   visit(reader.definition.body, [&](const Expr& e) {
     if (e->kind != NodeKind::Access || e->tensor != producer.definition.name) return;
     if (is_of_another_step(producer.definition, e)) return;
-    fits &= producer.definition.dtype == reader.definition.dtype && e->args.empty();
+    fits &= takes_what_is_computed(reader.definition, producer.definition, e);
     for (std::size_t k = 0; fits && k < loops.size(); ++k)
       fits = e->subscripts[loops[k].axis] == Affine(Symbol::axis(own[k].axis));
     for (const NestLoop& loop : inner) {

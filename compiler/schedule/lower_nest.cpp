@@ -401,6 +401,10 @@ Nest prepared(const FusedProgram& fused, Nest nest) {
   return nest;
 }
 
+bool takes_what_is_computed(const Definition& reader, const Definition& producer, const Expr& access) {
+  return producer.dtype == reader.dtype && is_stored_as_computed(producer.dtype) && access->args.empty();
+}
+
 LoweredKernel lower(const FusedProgram& fused, const Nest& nest) {
   const bool is_prepared = nest.in_place.size() == nest.roots.size();
   return is_prepared ? NestLowering(fused, nest).run() : lower(fused, prepared(fused, nest));

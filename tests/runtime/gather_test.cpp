@@ -413,6 +413,42 @@ TEST_CASE("infinite factors of a sum by value stay as they are written") {
   }
 }
 
+TEST_CASE("integers that are computed name elements of integers, which name rows") {
+  // numpy: code = np.argmin(x, 1); up = parent[code]; y = 10*up + code
+  constexpr const char* kCodes = R"(
+    dim P, N
+    index p:P, k:N
+    input x[P,N], parent[N]: i32 >= 0, w[N]
+    let code[p]: i32 = argmin[k](x[p,k])
+    let up[p]: i32 = parent[code[p]]
+    output y[p] = w[up[p]] + code[p]
+  )";
+  for (const int n : {20, 64}) {
+    CAPTURE(n);
+    Values x, parent, w, y;
+    for (int k = 0; k < n; ++k) {
+      parent.push_back((7 * k + 3) % n);
+      w.push_back(10 * k);
+    }
+    for (int p = 0; p < 16; ++p) {
+      const int code = (5 * p + 2) % n;
+      for (int k = 0; k < n; ++k) x.push_back(k == code ? -1 : k % 3);
+      y.push_back(10 * parent[static_cast<std::size_t>(code)] + code);
+    }
+    check_everywhere(kCodes, {{"P", 16}, {"N", n}}, {{"x", x}, {"parent", parent}, {"w", w}}, {{"y", y}});
+  }
+  check_everywhere(R"(
+    dim P, N
+    index p:P
+    input x[P] >= 0, next[N]: i32 >= 0, w[N]
+    let k[p]: i32 = floor(x[p])
+    let m[p]: i32 = next[k[p]] + 1
+    output y[p] = w[m[p]]
+  )",
+                   {{"P", 4}, {"N", 5}}, {{"x", {0.5, 1, 3.75, 2}}, {"next", {3, 2, 1, 0, 4}}, {"w", {1, 2, 3, 4, 5}}},
+                   {{"y", {5, 4, 2, 3}}});
+}
+
 TEST_CASE("conditions keep values inside") {
   constexpr const char* kText = R"(
     dim S dynamic, V, N

@@ -208,6 +208,17 @@ TEST_CASE("stored integers stand in subscripts and ranges") {
   }
 }
 
+TEST_CASE("readers take what is stored, also in the kernel that computes it") {
+  const Values x = ramp(40 * 64, 5);
+  for (const char* dtype : {"i32", "i64"}) {
+    CAPTURE(dtype);
+    const std::string t = std::string(": ") + dtype;
+    check_everywhere("dim P, J\nindex p:P, j:J\ninput x[P,J]\nlet k[p]" + t + " = 1.4*sum[j](x[p,j])\noutput m[p]" + t +
+                         " = 10*k[p] + sum[j](x[p,j])\n",
+                     {{"P", 40}, {"J", 64}}, {{"x", x}});
+  }
+}
+
 TEST_CASE("positions and ranks are stored as any integers") {
   const DimValues dims = {{"S", 3}, {"K", 100}};
   check_everywhere(R"(

@@ -265,8 +265,8 @@ class GpuLowering {
     bool own = true;
     visit(reader.definition.body, [&](const Expr& e) {
       if (e->kind != NodeKind::Access || e->tensor != producer.definition.name) return;
-      own = own && !producer.definition.scan && producer.definition.dtype == reader.definition.dtype &&
-            e->args.empty() && producer.loops.size() <= reader.loops.size();
+      own = own && !producer.definition.scan && producer.loops.size() <= reader.loops.size() &&
+            takes_what_is_computed(reader.definition, producer.definition, e);
       for (std::size_t k = 0; own && k < producer.loops.size(); ++k)
         own = e->subscripts[producer.loops[k].axis] == Affine(Symbol::axis(reader.loops[k].axis));
     });
