@@ -69,9 +69,8 @@ class KernelLowering {
     read_[root.definition.name] = out;
     NestBuilder nest(result_.program, read_, fused_.program);
     nest.know_steps(fused_, kernel_.roots.front().definition);
-    const bool lanes = kernel_.vector && !has_few_elements(kernel_.vector->range);
-    ScatterLoops loops{kernel_.vector, lanes, *kernel_.sample, root.locals};
-    if (lanes) loops.vector->range = split(nest, *kernel_.vector, false, true);
+    ScatterLoops loops = scatter_loops(root);
+    if (loops.lanes) loops.vector->range = split(nest, *kernel_.vector, false, true);
     loops.rows.range = split(nest, *kernel_.sample, true, false);
     result_.chunks->repeats_work = true;
     lower_scatter(nest, root, out, sum, loops);
@@ -113,6 +112,20 @@ class KernelLowering {
       });
     }
     return differ;
+  }
+
+  /// The vector loop is the innermost one, unless the range of another depends on its index.
+  ScatterLoops scatter_loops(const KernelRoot& root) const {
+    ScatterLoops loops{kernel_.vector, false, *kernel_.sample, root.locals};
+    if (!kernel_.vector) return loops;
+    const auto depends = [&](const LoopIndex& loop) { return mentions(loop.range, kernel_.vector->symbol); };
+    const auto inner = std::ranges::find_if(loops.others, depends);
+    if (inner != loops.others.end()) {
+      loops.others.insert(inner, *loops.vector);
+      loops.vector.reset();
+    }
+    loops.lanes = loops.vector && !has_few_elements(loops.vector->range);
+    return loops;
   }
 
   LoweredKernel finished() {

@@ -210,6 +210,39 @@ output v = sum[i,j](x[i,j]*y[j]*z[i])
             .definitions.size() == 1);
 }
 
+TEST_CASE("pairs that share a factor are no triangle where their sum has a cheaper order") {
+  const Program pooled = parse(R"(dim B = 64, C = 64, R = 16, O = 100
+index b:B, c:C, d:C, r:R, o:O
+input x[B,C], u[C,R], v[C,R], w[R,O]
+output y[b,o] = sum[c,d,r](x[b,c]*u[c,r]*x[b,d]*v[d,r]*w[r,o])
+)");
+  const std::string text = print(optimise(differentiate(pooled, {"y"}, {"w"})));
+  CHECK_MESSAGE(text.find("where") == text.npos, text);
+  // A third factor for each pair leaves nothing but the triangle.
+  const std::string whole = print(optimise(parse(R"(dim B = 64, C = 64
+index b:B, c:C, d:C
+input x[B,C], u[C,C]
+output y[b] = sum[c,d](exp(-(x[b,c] - x[b,d])^2)*u[c,d])
+)")));
+  CHECK_MESSAGE(whole.find("where") != whole.npos, whole);
+}
+
+TEST_CASE("an intermediate result has one unknown extent more than any tensor where that saves most of the work") {
+  const Program pooled = parse(R"(dim B dynamic, P dynamic, C dynamic, R dynamic, O dynamic, G dynamic
+index b:B, p:P, c:C, d:C, r:R, o:O, g:G
+input x[B,P,C], u[G,C,R], v[G,C,R], m[G,R,O], w[G,P]
+output y[b,o] = sum[p,c,d,r,g](w[g,p]*x[b,p,c]*u[g,c,r]*x[b,p,d]*v[g,d,r]*m[g,r,o])
+)");
+  const Program better = order_contractions(normalise_bodies(pooled));
+  CHECK(better.definitions.size() >= 3);
+  for (const Definition& definition : better.definitions) CHECK(definition.axes.size() <= 4);
+  const DimValues dims = {{"B", 2}, {"P", 3}, {"C", 4}, {"R", 2}, {"O", 3}, {"G", 2}};
+  std::mt19937 random(5);
+  const TensorValues inputs = random_inputs(pooled, dims, random);
+  const auto expected = evaluate(pooled, dims, inputs).at("y"), found = evaluate(better, dims, inputs).at("y");
+  for (std::size_t k = 0; k < found.size(); ++k) CHECK(found[k] == doctest::Approx(expected[k]).epsilon(1e-10));
+}
+
 TEST_CASE("what one factor alone depends on is summed over before it meets the others") {
   const Program program = ordered(R"(dim N = 300
 index a:N, d:N, e:N

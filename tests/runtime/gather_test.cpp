@@ -413,6 +413,32 @@ TEST_CASE("infinite factors of a sum by value stay as they are written") {
   }
 }
 
+TEST_CASE("what is added by value is symmetric in two axes, of which one is the vector loop") {
+  // numpy: np.einsum("ijk,nk,ni,nj->n", u, w[el], a, a), and its gradient np.einsum("nk,ni,nj,n->ijk", w[el], a, a,
+  // cot)
+  constexpr const char* kText = R"(
+    dim N dynamic, I = 4, K = 2, E = 3
+    index n:N, i:I, j:I, k:K
+    input a[N,I], u[I,I,K], w[E,K], el[N]: i32 >= 0
+    output y[n] = sum[i,j](sum[k](u[i,j,k]*w[el[n],k])*a[n,i]*a[n,j])
+  )";
+  const Values el = {2, 0, 2};
+  Values a, u, w, y(3, 0.0), gradient(32, 0.0);
+  for (int k = 0; k < 12; ++k) a.push_back(k % 5 - 1.5);
+  for (int k = 0; k < 32; ++k) u.push_back(k * 3 % 7 - 2);
+  for (int k = 0; k < 6; ++k) w.push_back(k - 2.5);
+  for (std::size_t n = 0; n < 3; ++n) {
+    for (std::size_t at = 0; at < 32; ++at) {
+      const double rest = w[2 * static_cast<std::size_t>(el[n]) + at % 2] * a[4 * n + at / 8] * a[4 * n + at / 2 % 4];
+      y[n] += u[at] * rest;
+      gradient[at] += rest * static_cast<double>(n + 1);
+    }
+  }
+  check_everywhere(kText, {{"N", 3}, {"I", 4}, {"K", 2}, {"E", 3}},
+                   {{"a", a}, {"u", u}, {"w", w}, {"el", el}, {"cot.y", {1, 2, 3}}}, {{"y", y}, {"grad.u", gradient}},
+                   {"y"}, {"u"});
+}
+
 TEST_CASE("integers that are computed name elements of integers, which name rows") {
   // numpy: code = np.argmin(x, 1); up = parent[code]; y = 10*up + code
   constexpr const char* kCodes = R"(

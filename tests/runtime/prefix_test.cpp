@@ -78,6 +78,7 @@ const Case kForms[] = {
     {"output y[i] = sum[d, j in 0..i+1](x[j]*z[j,d])", 1},
     {"output y[i] = sum[j in 0..2*i+2](where(j < N, x[j], 0))", 1},
     {"output y[i] = sum[j in 0..i+1](f64(x[j]))", 1},
+    {"output y[i]: f64 = sum[j in 0..i+1](f32(-x[j]))", 1},  // two registers for the lanes of one
     {"let a[i] = -(sum[k](w[i,k])*x[i])\noutput y[i] = sum[j in 0..i+1](a[j]*x[j])", 1},
     // One element for each index is not all that the range gains, or the body depends on the axis.
     {"output y[i] = sum[j in max(i-5,0)..i+1](x[j])", 0},

@@ -1,9 +1,10 @@
 #include <algorithm>
 
-#include "compiler/rewrite/algebra/algebra.h"
+#include "compiler/rewrite/algebra/extract.h"
 #include "compiler/rewrite/algebra/scope.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/patterns/index_pairs.h"
+#include "compiler/rewrite/products/order_contractions.h"
 
 namespace moxie {
 namespace {
@@ -75,18 +76,19 @@ std::optional<Expr> fold_to_triangle(const Algebra& algebra, const DoubleSum& su
 }  // namespace
 
 Program fold_double_sums(const Program& program) {
-  Program result = program;
   const Algebra algebra(program);
-  for (Definition& definition : result.definitions) {
+  return split_bodies(program, [&](Program& known, const Definition& definition) {
+    std::optional<bool> is_ordered;  // so that half of the pairs would be many more than the order takes
     const auto fold = [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
       const auto sum = match(algebra, expr, scope);
       if (!sum) return std::nullopt;
       if (auto folded = fold_to_midpoints(algebra, *sum)) return folded;
-      return fold_to_triangle(algebra, *sum);
+      auto folded = fold_to_triangle(algebra, *sum);
+      if (folded && !is_ordered) is_ordered = has_cheaper_order(known, definition);
+      return folded && !*is_ordered ? std::move(folded) : std::nullopt;
     };
-    definition.body = rewrite_top_down(definition.body, Scope::of(definition), fold);
-  }
-  return result;
+    return rewrite_top_down(definition.body, Scope::of(definition), fold);
+  });
 }
 
 }  // namespace moxie
