@@ -160,6 +160,22 @@ bool is_masked_by(const ValueRange& range, const Expr& position) {
 
 }  // namespace
 
+std::vector<Expr> ends_by_value(const Program& program, const OpenedReduce& opened) {
+  if (!has_integers(program)) return {};
+  std::vector<Expr> conditions;
+  for (Expr rest = compared_value(opened.body); is_call(rest, "where"); rest = rest->args[1])
+    add_conjuncts(rest->args[0], conditions);
+  auto range = value_range(program, conditions, opened.index);
+  return range ? std::move(range->values) : std::vector<Expr>();
+}
+
+bool is_of_data_range(const Expr& expr, Symbol index, const std::vector<Expr>& ends) {
+  const auto moves_an_end = [&](Symbol symbol) {
+    return std::ranges::any_of(ends, [&](const Expr& end) { return end->depends_on(symbol); });
+  };
+  return expr->depends_on(index) && std::ranges::any_of(expr->free_symbols, moves_an_end);
+}
+
 std::optional<RangedReduce> ranged_reduce(const Program& program, const Expr& reduction) {
   if (reduction->kind != NodeKind::Reduce || reduction->reduce == ReduceKind::LogSumExp) return std::nullopt;
   const auto extremum = extremum_of(reduction->reduce);

@@ -41,6 +41,12 @@ struct RangedReduce {
   /// first one of this whole range.
   std::optional<Range> first = {};
 };
+/// The integers between which data keep the index of a reduction of any kind: the elements of `start` for
+/// max[k in start[i]..start[i+1]](..). Empty where data do not bound both of its ends.
+std::vector<Expr> ends_by_value(const Program& program, const OpenedReduce& opened);
+/// Whether the expression differs from one such range to the next, and along its index: for all pairs it has many more
+/// elements than the ranges have.
+bool is_of_data_range(const Expr& expr, Symbol index, const std::vector<Expr>& ends);
 std::optional<RangedReduce> ranged_reduce(const Program& program, const Expr& reduction);
 /// Whether the expression has such a reduction in it.
 bool has_ranged_reduce(const Program& program, const Expr& expr);

@@ -9,6 +9,7 @@
 #include "compiler/diff/factor_reductions.h"
 #include "compiler/diff/gathered_sums.h"
 #include "compiler/diff/lift_linear_algebra.h"
+#include "compiler/diff/ranged_elements.h"
 #include "compiler/program/scans.h"
 #include "compiler/support/error.h"
 
@@ -70,8 +71,8 @@ std::vector<std::string> real_inputs(const Program& program) {
 }
 
 Program prepared_for_derivatives(const Program& program, bool keep_outputs) {
-  Program lifted =
-      factor_reductions(lift_gathered_sums(name_chosen_rows(lift_linear_algebra(leave_scans(program)))), Ties::Kept);
+  const Program plain = compute_ranged_elements(name_chosen_rows(lift_linear_algebra(leave_scans(program))));
+  Program lifted = factor_reductions(lift_gathered_sums(plain), Ties::Kept);
   for (Definition& definition : lifted.definitions) {
     definition.output = definition.output && keep_outputs;
     if (!definition.output) definition.role = OutputRole::Value;

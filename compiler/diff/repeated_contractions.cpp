@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "compiler/analysis/inside_proof.h"
+#include "compiler/analysis/value_range.h"
 #include "compiler/analysis/verify_definition.h"
 #include "compiler/diff/open_definition.h"
 #include "compiler/diff/program_builder.h"
@@ -135,14 +136,17 @@ class ReductionLifter {
     const auto at = [&](const auto& self, const Expr& expr, const IterationDomain& domain, DType dtype) -> Expr {
       if (expr->height == 0 || (!kind_.outside.empty() && is_call(expr, kind_.outside))) return expr;
       if (!kind_.below_values && is_call(expr, "where") && reads_tensor(expr->args[0])) return expr;
-      if (kind_.takes(expr, domain)) {
+      if (kind_.takes(expr, domain) && !is_of_a_data_range(expr)) {
         const auto place = place_of(definition, expr, domain, dtype);
         return place ? visit(*place) : expr;
       }
       if (expr->kind == NodeKind::Reduce) {
         const OpenedReduce opened = moxie::open(expr);
         const IterationDomain inside = extended(domain, opened.index, opened.range);
-        return map_opened(expr, opened, [&](const Expr& child) { return self(self, child, inside, dtype); });
+        data_ranges_.emplace_back(opened.index, ends_by_value(program_, opened));
+        Expr result = map_opened(expr, opened, [&](const Expr& child) { return self(self, child, inside, dtype); });
+        data_ranges_.pop_back();
+        return result;
       }
       for (const DType other : {DType::f32, DType::f64}) {
         if (is_call(expr, to_string(other))) dtype = other;
@@ -150,6 +154,12 @@ class ReductionLifter {
       return map_children(expr, [&](const Expr& child) { return self(self, child, domain, dtype); });
     };
     return substitute(at(at, open.body, open.domain, computed_dtype(definition.dtype)), closing_of(open));
+  }
+
+  /// Whether it would have elements for all pairs of a row and an index, of which ranges by data ask for few.
+  bool is_of_a_data_range(const Expr& expr) const {
+    return std::ranges::any_of(data_ranges_,
+                               [&](const auto& range) { return is_of_data_range(expr, range.first, range.second); });
   }
 
   /// Nothing where it cannot stand alone.
@@ -206,6 +216,7 @@ class ReductionLifter {
   ProgramBuilder builder_;
   std::vector<Tensor> tensors_;
   std::vector<std::pair<Symbol, std::string>> names_;
+  std::vector<std::pair<Symbol, std::vector<Expr>>> data_ranges_;  // of the reductions around what is walked
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "compiler/diff/factor_reductions.h"
 #include "compiler/diff/gathered_sums.h"
 #include "compiler/diff/lift_linear_algebra.h"
+#include "compiler/diff/ranged_elements.h"
 #include "compiler/diff/repeated_contractions.h"
 #include "compiler/rewrite/algebra/algebra.h"
 #include "compiler/rewrite/patterns/prefix_reduction.h"
@@ -77,6 +78,8 @@ std::span<const Pass> passes() {
       Pass{"factor-matrices", "large matrices are factored once for all that is asked of them", factor_matrices, true},
       Pass{"name-chosen-rows", "choices among elements of one tensor that values select are one read, by an integer",
            name_chosen_rows},
+      Pass{"compute-ranged-elements", "elements that only ranges by data read are computed where they are read",
+           compute_ranged_elements},
       Pass{"lift-contractions",
            "sums of products that bodies write out more than once, as a softmax does its argument, are definitions",
            [](const Program& program) { return lift_repeated_contractions(program); }},

@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/analysis/value_range.h"
 #include "compiler/rewrite/algebra/extract.h"
 #include "compiler/rewrite/algebra/scope.h"
 #include "compiler/rewrite/passes.h"
 #include "compiler/rewrite/patterns/flat_sum.h"
+#include "compiler/rewrite/patterns/scatter.h"
 
 namespace moxie {
 namespace {
@@ -28,7 +30,7 @@ struct SharedSum {
 
 class SumSharing {
  public:
-  explicit SumSharing(const Program& program) : program_(program) {
+  explicit SumSharing(const Program& program) : program_(program), has_integers_(has_integers(program)) {
     for (const Definition& user : program.definitions) collect(user);
   }
 
@@ -53,13 +55,21 @@ class SumSharing {
  private:
   using Replace = std::function<std::optional<Expr>(const Expr&, const Scope&)>;
 
-  /// The body with what takes the place of sums of many terms inside it, the outermost first.
-  static Expr replaced(const Definition& user, const Replace& f) {
+  /// The body with what takes the place of sums of many terms inside it, the outermost first. Loops over ranges
+  /// by data, and sums over the rows in whose ranges an element lies, visit few pairs of both: sums in them stay.
+  Expr replaced(const Definition& user, const Replace& f) const {
     if (user.scan) return user.body;
     return rewrite_top_down(user.body, Scope::of(user), [&](const Expr& expr, const Scope& scope) {
+      if (visits_few_pairs(expr, scope)) return std::optional(expr);
       const bool is_long_sum = is_sum(expr) && expr != user.body && terms_of(expr, scope) >= kLeastSharedTerms;
       return is_long_sum ? f(expr, scope) : std::nullopt;
     });
+  }
+
+  bool visits_few_pairs(const Expr& expr, const Scope& scope) const {
+    if (!has_integers_ || expr->kind != NodeKind::Reduce) return false;
+    const auto scatter = scatter_of(program_, expr, scope);
+    return ranged_reduce(program_, expr) || (scatter && scatter->span);
   }
 
   static std::optional<Extraction> alone(const Program& program, const Definition& user, const Expr& expr,
@@ -99,6 +109,7 @@ class SumSharing {
   }
 
   const Program& program_;
+  const bool has_integers_;
   std::vector<SharedSum> sums_;
 };
 
