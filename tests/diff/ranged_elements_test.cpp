@@ -63,6 +63,20 @@ TEST_CASE("elements that ranges by data read are computed there") {
   }
 }
 
+TEST_CASE("sums over the rows in whose ranges an element lies take a step for each term with any dims") {
+  const Program gradient = differentiate(parse(R"(
+    dim B dynamic, N dynamic, H dynamic, C dynamic
+    index b:B, n:N, h:H, c:C
+    input q[B,H,C], k[N,H,C], start[B+1]: i32 >= 0
+    let s[b,h,n] = sum[c](q[b,h,c]*k[n,h,c])
+    let top[b,h] = max[n in start[b]..start[b+1]](s[b,h,n])
+    output o[b,h] = sum[n in start[b]..start[b+1]](exp(s[b,h,n] - top[b,h]))
+  )"),
+                                         {"o"}, {"k"});
+  const Program program = optimise(gradient);
+  CHECK_MESSAGE(program.find_definition("grad.k")->body->height == 0, print(program));
+}
+
 TEST_CASE("elements that others read too, that have promises, or that strict programs compare, stay") {
   const auto stays = [](const std::string& text) { return has(compute_ranged_elements(parse(text)), "s"); };
   const std::string head = "dim B, N\nindex b:B, n:N\ninput q[B], k[N], start[B+1]: i32 >= 0\n";

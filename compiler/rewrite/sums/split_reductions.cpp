@@ -15,6 +15,13 @@
 namespace moxie {
 namespace {
 
+/// Whether terms go where values say: to certain elements, or to the elements of a range.
+bool is_scatter(const Program& known, const Expr& expr, const Scope& scope) {
+  if (expr->kind != NodeKind::Reduce || !has_integers(known)) return false;
+  const auto scatter = scatter_of(known, expr, scope);
+  return (scatter && scatter->span) || worthwhile_scatter(known, expr, scope);
+}
+
 /// Whether a definition with the expression's axes may take memory: it has few elements, or its terms go where values
 /// say and it is no larger than what is in memory anyway. In a loop over elements such terms take a step for each.
 bool fits_in_memory(const Program& known, const Definition& user, const Expr& expr, const Scope& scope) {
@@ -25,7 +32,7 @@ bool fits_in_memory(const Program& known, const Definition& user, const Expr& ex
     if (!steps && is_long(*scope.find(symbol))) ++long_axes;
     elements *= assumed_extent(*scope.find(symbol));
   }
-  return long_axes <= 2 || (elements <= room_beside(largest_tensor(known)) && worthwhile_scatter(known, expr, scope));
+  return long_axes <= 2 || (elements <= room_beside(largest_tensor(known)) && is_scatter(known, expr, scope));
 }
 
 /// sum[t](a * sum[s](b)) with a long range of s -> sum[s](sum[t](a * b)): the long sum is the one that is split off,
