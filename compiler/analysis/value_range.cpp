@@ -163,7 +163,8 @@ bool is_masked_by(const ValueRange& range, const Expr& position) {
 std::vector<Expr> ends_by_value(const Program& program, const OpenedReduce& opened) {
   if (!has_integers(program)) return {};
   std::vector<Expr> conditions;
-  for (Expr rest = compared_value(opened.body); is_call(rest, "where"); rest = rest->args[1])
+  const auto masks = [](const Expr& e) { return is_call(e, "where") && e->args[2]->kind == NodeKind::Constant; };
+  for (Expr rest = compared_value(opened.body); masks(rest); rest = rest->args[1])
     add_conjuncts(rest->args[0], conditions);
   auto range = value_range(program, conditions, opened.index);
   return range ? std::move(range->values) : std::vector<Expr>();

@@ -109,8 +109,6 @@ Program compute_ranged_elements(const Program& program) {
   if (!has_integers(program)) return program;
   Program result = program;
   for (auto definition = program.definitions.rbegin(); definition != program.definitions.rend(); ++definition) {
-    if (!can_be_computed_again(*definition)) continue;
-    // Its body as readers of what it read have left it.
     const Definition* now = result.find_definition(definition->name);
     if (auto shorter = now && can_be_computed_again(*now) ? without(result, *now) : std::nullopt)
       result = std::move(*shorter);

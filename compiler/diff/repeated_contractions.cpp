@@ -216,7 +216,7 @@ class ReductionLifter {
   ProgramBuilder builder_;
   std::vector<Tensor> tensors_;
   std::vector<std::pair<Symbol, std::string>> names_;
-  std::vector<std::pair<Symbol, std::vector<Expr>>> data_ranges_;  // of the reductions around what is walked
+  std::vector<std::pair<Symbol, std::vector<Expr>>> data_ranges_;  // of the reductions that enclose the expression
 };
 
 }  // namespace

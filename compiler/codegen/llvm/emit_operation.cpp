@@ -184,7 +184,8 @@ Val KernelWriter::emit(const Value& value, const op::PrefixLanes& o) {
   if (lanes == 1) return sum;
   Val neutral = ir_.number(scalar_of(value.type), lanes, neutral_value(o.kind));
   if (active()) sum = ir_.select(*active(), sum, neutral);
-  const bool is_one_register = lanes * bytes_of(neutral.type) <= 64;
+  constexpr int kRegisterBytes = 64;  // of AVX-512
+  const bool is_one_register = lanes * bytes_of(neutral.type) <= kRegisterBytes;
   if (plan_.avx512 && is_one_register) neutral = hidden(ir_, neutral);
   for (int by = 1; by < lanes; by *= 2)
     sum = emit_function(ir_, folding_function(o.kind), {shifted(ir_, neutral, sum, by), sum});

@@ -78,7 +78,7 @@ std::optional<Expr> fold_to_triangle(const Algebra& algebra, const DoubleSum& su
 Program fold_double_sums(const Program& program) {
   const Algebra algebra(program);
   return split_bodies(program, [&](Program& known, const Definition& definition) {
-    std::optional<bool> is_ordered;  // so that half of the pairs would be many more than the order takes
+    std::optional<bool> is_ordered;  // whether order-contractions makes it cheaper than a triangle would
     const auto fold = [&](const Expr& expr, const Scope& scope) -> std::optional<Expr> {
       const auto sum = match(algebra, expr, scope);
       if (!sum) return std::nullopt;
