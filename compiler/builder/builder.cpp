@@ -395,24 +395,7 @@ Expr variance(std::initializer_list<Index> indices, const Expr& body) {
 
 Expr softmax(const Index& index, const Expr& body) { return softmax_element(body, logsumexp(index, body)); }
 
-// ---- Compositions ----
-
 Expr where(const Condition& condition, const Expr& a, const Expr& b) { return choose_by(condition.truth(), a, b); }
-
-Expr log1mexp(const Expr& x) { return where(x < -0.6931471805599453, log1p(-exp(x)), log(-expm1(x))); }
-
-Expr round(const Expr& x) {
-  const Expr floored = floor(x);
-  const Expr rest = x - floored;
-  return where(rest < 0.5, floored, where(rest > 0.5, floored + 1, Expr(2) * floor((floored + 1) / 2)));
-}
-
-namespace {
-Expr twice_sinh(const Expr& x) { return expm1(x) - expm1(-x); }
-}  // namespace
-
-Expr sinh(const Expr& x) { return twice_sinh(x / 2) * 0.5 * (exp(x / 2) + exp(-x / 2)); }
-Expr cosh(const Expr& x) { return 1 + Expr(0.5) * twice_sinh(x / 2) * twice_sinh(x / 2); }
 
 namespace {
 

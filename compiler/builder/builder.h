@@ -219,8 +219,14 @@ Expr log1mexp(const Expr& x);
 Expr round(const Expr& x);
 inline Expr log10(const Expr& x) { return log(x) / 2.302585092994046; }
 inline Expr tan(const Expr& x) { return sin(x) / cos(x); }
+inline Expr ceil(const Expr& x) { return -floor(-x); }
 Expr sinh(const Expr& x);
 Expr cosh(const Expr& x);
+Expr asinh(const Expr& x);
+/// Of x >= 1.
+Expr acosh(const Expr& x);
+/// Of -1 < x < 1.
+inline Expr atanh(const Expr& x) { return Expr(0.5) * (log1p(x) - log1p(-x)); }
 
 // ---- Reductions over one index or several, the first outermost. ----
 

@@ -43,6 +43,10 @@ class AffineParser {
         result = quotient(result);
         continue;
       }
+      if (at_division(tokens_) && divides_integers_ && integer_of(result)) {
+        result = quotient_of_integers(*integer_of(result));
+        continue;
+      }
       if (!tokens_.at("*")) return result;
       const Token star = tokens_.next();
       const Affine right = factor();
@@ -66,12 +70,28 @@ class AffineParser {
     const Token mark = tokens_.next();
     if (value.mentions_value()) {
       tokens_.fail<TypeError>(mark, "an element of a tensor cannot be divided in a subscript",
-                              "name the quotient: let half[s]: i32 = floor(idx[s]/2)");
+                              "name the quotient: let half[s]: i32 = idx[s]//2");
     }
     const Token at = tokens_.peek();
     const std::optional<Affine> result = forms_->divided(mark.text, value, factor());
     if (!result) fail_divisor(tokens_, at);
     return *result;
+  }
+
+  /// K/G in a shape, of dims that have values in the text.
+  Affine quotient_of_integers(std::int64_t value) {
+    const Token mark = tokens_.next();
+    const Token at = tokens_.peek();
+    const std::optional<std::int64_t> divisor = integer_of(factor());
+    if (!divisor || *divisor <= 0) {
+      tokens_.fail<TypeError>(at, "what divides a dim is a positive integer",
+                              "write an integer, or a dim that has a value in the text: dim G = 32");
+    }
+    if (mark.text == "%") return value - *divisor * floor_div(value, *divisor);
+    if (mark.text == "/" && value % *divisor != 0) {
+      tokens_.fail<TypeError>(mark, fmt::format("{} is no multiple of {}", value, *divisor), "`//` rounds down: K//G");
+    }
+    return floor_div(value, *divisor);
   }
 
   Affine factor() {
@@ -118,7 +138,9 @@ class AffineParser {
   /// is that of another number: floor(a/k) = ceil((a-k+1)/k).
   Bound rounded_bound(End end, std::string_view round) {
     tokens_.expect("(");
+    divides_integers_ = false;
     const Affine numerator = product();
+    divides_integers_ = true;
     tokens_.expect("/", fmt::format("write {}((2*i+1)/3)", round));
     const Token at = tokens_.peek();
     const std::optional<std::int64_t> divisor = integer_of(factor());
@@ -140,6 +162,7 @@ class AffineParser {
   TokenStream& tokens_;
   const NameResolver& resolve_;
   const IntegerForms* forms_;
+  bool divides_integers_ = true;  // not below floor and ceil, whose division is that of a bound
 };
 
 }  // namespace
@@ -153,8 +176,9 @@ void fail_divisor(const TokenStream& tokens, const Token& at) {
 void refuse_division(const TokenStream& tokens) {
   if (!at_division(tokens)) return;
   tokens.fail<TypeError>(tokens.peek(), "no quotient may stand here",
-                         "shapes are affine: for N/2 declare a dim H, and write 2*H for N; subscripts of tensors and "
-                         "tables divide indices, x[i/2], and ends of ranges are written ceil(i/2) and floor(i/2)+1");
+                         "shapes are affine: give N a value in the text, dim N = 64, or for N/2 declare a dim H, and "
+                         "write 2*H for N; subscripts of tensors and tables divide indices, x[i/2], and ends of "
+                         "ranges are written ceil(i/2) and floor(i/2)+1");
 }
 
 Affine parse_affine(TokenStream& tokens, const NameResolver& resolve, const IntegerForms* forms) {

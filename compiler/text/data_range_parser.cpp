@@ -40,15 +40,16 @@ bool ExprParser::at_range_by_data() const {
 }
 
 void ExprParser::add_data_range(const Token& name, Loops& loops) {
-  const Operand low = end_of_range(loops.quotients.back());
+  const std::vector<Operand> lows = ends_of_range("max", loops.quotients.back());
   tokens_.expect("..", "a range is written low..high");
-  const Operand high = end_of_range(loops.quotients.back());
+  const std::vector<Operand> highs = ends_of_range("min", loops.quotients.back());
   Binding loop{std::string(name.text), Symbol::fresh(), {}};
   const IndexDecl* declared = find_index(program_, name.text);
+  const Binding* outer = names_.find(name.text);
   if (tokens_.accept("of")) {
     loop.range = Range::extent(parse_affine(tokens_, index_resolver()));
-  } else if (declared) {
-    loop.range = declared->range;
+  } else if (outer || declared) {
+    loop.range = outer ? outer->range : declared->range;
   } else {
     tokens_.fail<TypeError>(
         name, fmt::format("the range of `{}` is data, and nothing says how far it may reach", name.text),
@@ -56,9 +57,21 @@ void ExprParser::add_data_range(const Token& name, Loops& loops) {
                     name.text));
   }
   const Operand index{index_value(loop.symbol), std::nullopt};
-  loops.conditions.push_back(make_call("<=", {low, index}));
-  loops.conditions.push_back(make_call("<", {index, high}));
+  for (const Operand& low : lows) loops.conditions.push_back(make_call("<=", {low, index}));
+  for (const Operand& high : highs) loops.conditions.push_back(make_call("<", {index, high}));
   loops.bindings.push_back(std::move(loop));
+}
+
+/// `start[i]`, or with `max` in the place of `combine`: `max(start[i], 3)`.
+std::vector<Operand> ExprParser::ends_of_range(std::string_view combine, Placeholders& quotients) {
+  if (!tokens_.at(combine) || tokens_.peek_second().text != "(") return {end_of_range(quotients)};
+  tokens_.next();
+  tokens_.next();
+  std::vector<Operand> ends;
+  do ends.push_back(end_of_range(quotients));
+  while (tokens_.accept(","));
+  tokens_.expect(")");
+  return ends;
 }
 
 /// A sum of indices, dims and elements of integer tensors.

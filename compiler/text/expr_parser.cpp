@@ -174,7 +174,7 @@ Operand ExprParser::product() {
       Operand quotient = make_call("/", {std::move(numerator), unary()});
       factors = {std::move(quotient)};
     } else if (tokens_.accept("//") || tokens_.accept("%")) {
-      factors = {divided_index(mark, collapse())};
+      factors = {divided_value(mark, collapse())};
     } else {
       return collapse();
     }

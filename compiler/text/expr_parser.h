@@ -58,6 +58,7 @@ class ExprParser {
   void add_loop(Loops& loops);
   bool at_range_by_data() const;
   void add_data_range(const Token& name, Loops& loops);
+  std::vector<Operand> ends_of_range(std::string_view combine, Placeholders& quotients);
   Operand end_of_range(Placeholders& quotients);
   /// Where the conditions hold the operand, else the number.
   Operand only_where(const std::vector<Operand>& conditions, Operand operand, double otherwise);
@@ -83,15 +84,16 @@ class ExprParser {
   /// `[k](e`, up to the parenthesis that closes: an index for a loop over its range, and what depends on it.
   struct RowForm {
     Token index;
-    Binding loop;
+    Loops loops;                  // one
     std::optional<Symbol> outer;  // the index of that name around it
     Operand body;
+    const Binding& loop() const { return loops.bindings[0]; }
   };
   RowForm row_form(const Token& name);
   /// Elements of integer tensors are added to `values`, where these are given, and may not stand there otherwise.
   Affine row_element(const Token& name, const RowForm& row, Placeholders& placeholders, std::vector<Expr>* values);
   Affine row_size(const Token& name, const RowForm& row) const;
-  Binding loop_or_axis();
+  Loops loop_or_axis();
   // compiler/text/reduction_parser.cpp
   std::optional<Operand> defined_reduction(const Token& name);
   Operand state_reduction(const Token& name, const Monoid& monoid, const std::function<Expr(const State&)>& result_of);
@@ -109,7 +111,8 @@ class ExprParser {
   Expr element(const Token& name, Placeholders& placeholders);
   /// The expression with what the placeholders stand for; `at` is what an error points at.
   Operand bind(const Token& at, const Placeholders& placeholders, Operand operand);
-  Operand divided_index(const Token& mark, const Operand& index);
+  Operand divided_value(const Token& mark, Operand value);
+  Operand divided_number(const Token& mark, Operand value, Operand by);
   Operand bare_name(const Token& name);
   std::optional<Operand> constant_named(const Token& name) const;
 

@@ -106,8 +106,8 @@ ExprParser::RowForm ExprParser::row_form(const Token& name) {
   const Token index = tokens_.peek();
   RowForm row{index, loop_or_axis(), {}, {}};
   tokens_.expect("]", fmt::format("`{}` is over one index", name.text));
-  if (const Binding* axis = names_.find(row.loop.name)) row.outer = axis->symbol;
-  names_.bind(row.loop);
+  if (const Binding* axis = names_.find(row.loop().name)) row.outer = axis->symbol;
+  names_.bind(row.loop());
   tokens_.expect("(");
   row.body = disjunction();
   names_.unbind(1);
@@ -137,15 +137,17 @@ Affine ExprParser::row_element(const Token& name, const RowForm& row, Placeholde
 Operand ExprParser::softmax(const Token& name) {
   RowForm row = row_form(name);
   tokens_.expect(")");
+  const Binding& loop = row.loop();
+  row.body = only_where(row.loops.conditions, std::move(row.body), -std::numeric_limits<double>::infinity());
   Placeholders placeholders;
   IntegerElement element;
   element.affine = row_element(name, row, placeholders, &element.values);
   Operand total = row.body;
-  total.expr = reduce(ReduceKind::LogSumExp, row.loop.symbol, row.loop.range, row.body.expr);
+  total.expr = reduce(ReduceKind::LogSumExp, loop.symbol, loop.range, row.body.expr);
   total.depth += 1;
   const std::optional<Expr> at_element = element.values.empty()
-                                             ? substitute(row.body.expr, {{row.loop.symbol, element.affine}})
-                                             : substitute_element(row.body.expr, row.loop.symbol, element);
+                                             ? substitute(row.body.expr, {{loop.symbol, element.affine}})
+                                             : substitute_element(row.body.expr, loop.symbol, element);
   if (!at_element) {
     tokens_.fail<TypeError>(row.index,
                             fmt::format("`{}` has no element by data here: `{}` moves a range, a draw or a matrix",
@@ -159,12 +161,14 @@ Operand ExprParser::softmax(const Token& name) {
     result = make_call("exp", {std::move(result)});
     result.expr = of_softmax;  // as deep and as large, but for the choice of a mask
   }
+  result.expr = row.loops.quotients[0].bind(result.expr);
   return bind(name, placeholders, std::move(result));
 }
 
 /// The number of elements that are sorted: all of a row.
 Affine ExprParser::row_size(const Token& name, const RowForm& row) const {
-  if (const auto size = row.loop.range.as_extent()) return *size;
+  const auto size = row.loop().range.as_extent();
+  if (size && row.loops.conditions.empty()) return *size;
   tokens_.fail<ShapeError>(
       row.index,
       fmt::format("`{}` sorts whole rows, but `{}` does not run from 0 to an extent", name.text, row.index.text),
@@ -180,7 +184,7 @@ Operand ExprParser::sorted(const Token& name) {
       name.text == to_string(LinearAlgebraKind::Sort) ? LinearAlgebraKind::Sort : LinearAlgebraKind::ArgSort;
   Operand result = std::move(row.body);
   tokens_.check_depth(++result.depth);
-  result.expr = sorted_row(kind, row.loop.symbol, row_size(name, row), result.expr, element);
+  result.expr = sorted_row(kind, row.loop().symbol, row_size(name, row), result.expr, element);
   return bind(name, placeholders, std::move(result));
 }
 
@@ -193,13 +197,22 @@ Operand ExprParser::singular_vectors(const Token& name) {
   return result;
 }
 
-/// An index for a loop over its range; of an index in scope, over its range too.
-Binding ExprParser::loop_or_axis() {
+/// An index for a loop over its range; of an index in scope, over its range too, or over a part of it.
+ExprParser::Loops ExprParser::loop_or_axis() {
   const Token name = tokens_.peek();
-  const Binding* outer = tokens_.at_name() && tokens_.peek_second().text != "in" ? names_.find(name.text) : nullptr;
-  if (!outer) return parse_binder(tokens_, program_, names_, Symbol::fresh());
+  const Binding* outer = tokens_.at_name() ? names_.find(name.text) : nullptr;
+  Loops loops;
+  if (!outer) {
+    add_loop(loops);
+    return loops;
+  }
   tokens_.next();
-  return {outer->name, Symbol::fresh(), outer->range};
+  loops.quotients.emplace_back();
+  if (tokens_.accept("in"))
+    add_data_range(name, loops);
+  else
+    loops.bindings.push_back({outer->name, Symbol::fresh(), outer->range});
+  return loops;
 }
 
 /// `[0.1, 0.2, 0.7][k]`; NaN beyond the table.

@@ -73,7 +73,7 @@ std::optional<Affine> ExprParser::divided(std::string_view mark, const Affine& v
                                           Placeholders& placeholders) const {
   if (placeholders.may_be_element(value)) {
     tokens_.fail<TypeError>(tokens_.peek(), "an element of a tensor cannot be divided in a subscript",
-                            "name the quotient: let half[s]: i32 = floor(idx[s]/2)");
+                            "name the quotient: let half[s]: i32 = idx[s]//2");
   }
   const std::optional<std::int64_t> number = divisor_value(divisor);
   if (!divisor.is_constant() && (mark == "%" || !number)) {
@@ -175,19 +175,26 @@ Expr ExprParser::integer_element(const Token& name, Placeholders* placeholders) 
 }
 
 /// `i//2`, `i%2`
-Operand ExprParser::divided_index(const Token& mark, const Operand& index) {
+Operand ExprParser::divided_value(const Token& mark, Operand value) {
   Placeholders placeholders;
-  const std::optional<Affine> value = affine_of(index.expr, nullptr, &placeholders);
-  if (!value) {
-    tokens_.fail<TypeError>(
-        mark, fmt::format("`{}` divides indices, and this is none", mark.text),
-        mark.text == "%" ? "the remainder of numbers is a - b*floor(a/b)" : "the quotient of numbers is floor(a/b)");
-  }
+  const std::optional<Affine> index = affine_of(value.expr, nullptr, &placeholders);
   const Token at = tokens_.peek();
-  const std::optional<Affine> given = affine_of(unary().expr);
-  const std::optional<Affine> result = given ? divided(mark.text, *value, *given, placeholders) : std::nullopt;
+  Operand by = unary();
+  const std::optional<Affine> given = affine_of(by.expr);
+  if (!index || !given) return divided_number(mark, std::move(value), std::move(by));
+  const std::optional<Affine> result = divided(mark.text, *index, *given, placeholders);
   if (!result) fail_divisor(tokens_, at);
-  return bind(mark, placeholders, {number_of(*result), std::nullopt, index.depth + 1, index.size + 1});
+  return bind(mark, placeholders, {number_of(*result), std::nullopt, value.depth + 1, value.size + 1});
+}
+
+/// floor(a/b) and a - b*floor(a/b), of elements of tensors and of what is computed.
+Operand ExprParser::divided_number(const Token& mark, Operand value, Operand by) {
+  Operand quotient = make_call("floor", {make_call("/", {value, by})});
+  if (mark.text == "//") return quotient;
+  Operand multiple = make_call("*", {std::move(by), std::move(quotient)});
+  Operand result = make_call("+", {std::move(value), make_call("neg", {std::move(multiple)})});
+  check_size(mark, result);
+  return result;
 }
 
 }  // namespace moxie

@@ -44,6 +44,19 @@ output y[n] = x[row[n],0,column[n]]
   CHECK(shop.moxie({"check", "table.mox", "--dim", "A=2,B=3,N=40"}).code == 0);
 }
 
+TEST_CASE("integers that check draws stand inside what definitions of them are read from") {
+  const Workshop shop;
+  shop.write("tree.mox", R"(dim P, N, L
+index p:P, n:N
+input x[P,N], parent[N]: i32, jump[L]: i32, W[L]
+let code[p]: i32 = argmin[n](x[p,n])
+let up[p]: i32 = where(x[p,0] > 0, parent[code[p]], 0)
+let at[p]: i32 = jump[up[p]]
+output y[p] = W[at[p]]
+)");
+  CHECK(shop.moxie({"check", "tree.mox", "--dim", "P=40,N=30,L=2"}).code == 0);
+}
+
 TEST_CASE("check takes formulas of which all outputs are integers") {
   const Workshop shop;
   shop.write("place.mox", "dim N\nindex n:N\ninput x[N]\noutput place: i32 = argmax[n](x[n])\n");

@@ -159,6 +159,12 @@ TEST_CASE("means, softmax, tables and pi are made of other forms") {
   check_same("output p[s,n] = softmax[n](x[s,n])\n", "index k:N\noutput p[s,n] = exp(x[s,n] - logsumexp[k](x[s,k]))\n");
   check_same("output p[s,n] = softmax[n](where(n <= s, x[s,n], -inf))\n",
              "index k:N\noutput p[s,n] = where(n <= s, exp(x[s,n] - logsumexp[k](where(k <= s, x[s,k], -inf))), 0)\n");
+  check_same("output p[s,n] = softmax[n in 0..s+1](x[s,n])\n",
+             "output p[s,n] = softmax[n](where(0 <= n and n < s + 1, x[s,n], -inf))\n");
+  check_same(
+      "input length[N]: i32\noutput p[s,n] = softmax[n in max(length[0],1)..min(length[s],N-1)](x[s,n])\n",
+      "input length[N]: i32\noutput p[s,n] = softmax[n](where(length[0] <= n and 1 <= n and n < length[s] and n < "
+      "N-1, x[s,n], -inf))\n");
   check_same("output p[s,n] = log_softmax[n](2*x[s,n])\n",
              "index k:N\noutput p[s,n] = 2*x[s,n] - logsumexp[k](2*x[s,k])\n");
   check_same("output p[s] = softmax[n](x[s,n])[0]\n", "output p[s] = exp(x[s,0] - logsumexp[n](x[s,n]))\n");

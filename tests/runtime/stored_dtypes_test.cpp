@@ -219,6 +219,20 @@ TEST_CASE("readers take what is stored, also in the kernel that computes it") {
   }
 }
 
+TEST_CASE("quotients of whole numbers are exact") {
+  // 49*(1/49) is below 1 in double, and so are products of 1/c and multiples of other c.
+  Values whole(5000);
+  for (std::size_t k = 0; k < whole.size(); ++k) whole[k] = static_cast<double>(k);
+  for (const int divisor : {3, 10, 49, 103, 187}) {
+    CAPTURE(divisor);
+    const std::string c = std::to_string(divisor);
+    check_everywhere("dim N\nindex n:N\ninput a[N]: i32, x[N]\noutput q[n]: i32 = a[n]//" + c +
+                         "\noutput r[n]: i32 = a[n]%" + c + "\noutput f[n] = x[n]//" + c +
+                         "\noutput s[n] = floor((2*x[n] + " + c + ")/" + c + ")\n",
+                     {{"N", 5000}}, {{"a", whole}, {"x", whole}});
+  }
+}
+
 TEST_CASE("positions and ranks are stored as any integers") {
   const DimValues dims = {{"S", 3}, {"K", 100}};
   check_everywhere(R"(

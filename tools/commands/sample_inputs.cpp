@@ -4,8 +4,10 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <ranges>
 
 #include "compiler/arithmetic/exact_integer.h"
+#include "compiler/expression/functions.h"
 #include "runtime/host_tensor.h"
 #include "runtime/plan.h"
 
@@ -72,30 +74,62 @@ std::int64_t last_inside(const ValueDomain::Bound& high) {
   return static_cast<std::int64_t>(high.open ? std::ceil(high.value) - 1 : std::floor(high.value));
 }
 
-/// Integers that every subscript they stand in alone admits; from 0 to 3, or four from the declared bound on, where
-/// none says more.
-std::vector<double> sample_integers(const Program& program, const InputDecl& input, const DimValues& dims,
-                                    std::size_t count, std::uint64_t seed) {
+constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+
+/// What the subscripts that an integer stands in alone admit.
+struct Limits {
+  std::int64_t low = std::numeric_limits<std::int64_t>::min();
+  std::int64_t high = kNoLimit;
+};
+using LimitsOf = std::map<std::string, Limits>;
+
+void narrow(LimitsOf& known, const std::string& tensor, const Limits& limits) {
+  Limits& of_tensor = known[tensor];
+  of_tensor.low = std::max(of_tensor.low, limits.low);
+  of_tensor.high = std::min(of_tensor.high, limits.high);
+}
+
+void add_limits_of_access(const Program& program, const DimValues& dims, const Expr& access, LimitsOf& known) {
+  const std::vector<std::int64_t> extents = extents_of(program, access->tensor, dims);
+  for (std::size_t k = 0; k < access->args.size(); ++k) {
+    for (std::size_t axis = 0; axis < extents.size(); ++axis) {
+      const Affine offset = access->subscripts[axis] - Affine(Symbol::value(static_cast<std::uint32_t>(k)));
+      if (!access->subscripts[axis].mentions_value() || !offset.is_constant()) continue;
+      narrow(known, access->args[k]->tensor, {-offset.constant(), extents[axis] - 1 - offset.constant()});
+    }
+  }
+}
+
+/// An element that a definition holds, perhaps one of several, is limited as the definition is.
+void pass_limits_on(const Expr& value, const Limits& limits, LimitsOf& known) {
+  if (value->kind == NodeKind::Access) return narrow(known, value->tensor, limits);
+  if (!is_call(value, "where")) return;
+  pass_limits_on(value->args[1], limits, known);
+  pass_limits_on(value->args[2], limits, known);
+}
+
+LimitsOf limits_of_integers(const Program& program, const DimValues& dims) {
+  LimitsOf known;
+  for (const Definition& definition : program.definitions) {
+    visit(definition.body, [&](const Expr& e) {
+      if (reads_by_value(e)) add_limits_of_access(program, dims, e, known);
+    });
+  }
+  for (const Definition& definition : std::views::reverse(program.definitions)) {
+    const auto limits = known.find(definition.name);
+    if (limits != known.end()) pass_limits_on(definition.body, Limits(limits->second), known);
+  }
+  return known;
+}
+
+/// Integers that every subscript admits; from 0 to 3, or four from the declared bound on, where none says more.
+std::vector<double> sample_integers(const InputDecl& input, const Limits& limits, std::size_t count,
+                                    std::uint64_t seed) {
   const auto& domain = input.domain;
   std::int64_t low = domain.low ? first_inside(*domain.low) : domain.high ? last_inside(*domain.high) - 3 : 0;
   std::int64_t high = domain.high ? last_inside(*domain.high) : low + 3;
-  std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  for (const Definition& definition : program.definitions) {
-    visit(definition.body, [&](const Expr& e) {
-      if (!reads_by_value(e)) return;
-      const std::vector<std::int64_t> extents = extents_of(program, e->tensor, dims);
-      for (std::size_t k = 0; k < e->args.size(); ++k) {
-        if (e->args[k]->tensor != input.name) continue;
-        for (std::size_t axis = 0; axis < extents.size(); ++axis) {
-          const Affine offset = e->subscripts[axis] - Affine(Symbol::value(static_cast<std::uint32_t>(k)));
-          if (!e->subscripts[axis].mentions_value() || !offset.is_constant()) continue;
-          most = std::min(most, extents[axis] - 1 - offset.constant());
-          low = std::max(low, -offset.constant());
-        }
-      }
-    });
-  }
-  if (most != std::numeric_limits<std::int64_t>::max()) high = domain.high ? std::min(high, most) : most;
+  low = std::max(low, limits.low);
+  if (limits.high != kNoLimit) high = domain.high ? std::min(high, limits.high) : limits.high;
   low = std::max(low, nearest_exact_integer(info_of(input.dtype).low));
   high = std::min(high, nearest_exact_integer(info_of(input.dtype).high));
   std::mt19937_64 random(seed);
@@ -109,9 +143,10 @@ std::vector<double> sample_integers(const Program& program, const InputDecl& inp
 
 TensorValues sample_inputs(const Program& program, const DimValues& dims, std::uint64_t seed) {
   TensorValues inputs;
+  LimitsOf limits = limits_of_integers(program, dims);
   for (const InputDecl& input : program.inputs) {
     const auto count = static_cast<std::size_t>(element_count(extents_of(program, input.name, dims)));
-    inputs[input.name] = holds_integers(input.dtype) ? sample_integers(program, input, dims, count, seed++)
+    inputs[input.name] = holds_integers(input.dtype) ? sample_integers(input, limits[input.name], count, seed++)
                                                      : sample_values(input.domain, count, seed++);
   }
   return inputs;

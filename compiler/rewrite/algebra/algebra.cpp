@@ -147,10 +147,26 @@ class Normaliser {
       return algebra_.make_reduction_sum(opened.index, opened.range, Normaliser(algebra_, &inside).apply(opened.body),
                                          around_);
     }
+    if (is_call(expr, "floor")) return fold_constants(call("floor", {with_divisions(expr->args[0])}));
     const Expr rebuilt =
         map_children(expr, [&](const Expr& child) { return is_affine_comparison(expr) ? child : apply(child); });
     return rebuilt->kind == NodeKind::Call ? algebra_.normalise_call(rebuilt) : rebuilt;
   }
+
+  /// What floor rounds down keeps its divisions by numbers: 49/49 is 1, where 49*(1/49) is below, in double.
+  Expr with_divisions(const Expr& expr) {
+    if (!divides_by_number(expr)) return apply(expr);
+    return map_children(expr, [&](const Expr& child) { return with_divisions(child); });
+  }
+
+  /// Whether a sum of products has such a division in one of its operands, however deep.
+  static bool divides_by_number(const Expr& expr) {
+    const bool is_division = is_call(expr, "/");
+    if (is_division && expr->args[1]->kind == NodeKind::Constant) return true;
+    const bool is_arithmetic = is_division || is_call(expr, "+") || is_call(expr, "*") || is_call(expr, "neg");
+    return is_arithmetic && std::ranges::any_of(expr->args, divides_by_number);
+  }
+
   /// Comparisons of indices guard accesses; they keep their form.
   static bool is_affine_comparison(const Expr& expr) {
     const auto affine = [](const Expr& e) { return e->kind == NodeKind::IndexValue || e->kind == NodeKind::Constant; };
