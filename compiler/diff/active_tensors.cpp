@@ -71,7 +71,8 @@ std::vector<std::string> real_inputs(const Program& program) {
 }
 
 Program prepared_for_derivatives(const Program& program, bool keep_outputs) {
-  const Program plain = compute_ranged_elements(name_chosen_rows(lift_linear_algebra(leave_scans(program))));
+  const Program plain =
+      compute_ranged_elements(name_chosen_rows(lift_linear_algebra(leave_scans(program)), Choosers::Integers));
   Program lifted = factor_reductions(lift_gathered_sums(plain), Ties::Kept);
   for (Definition& definition : lifted.definitions) {
     definition.output = definition.output && keep_outputs;

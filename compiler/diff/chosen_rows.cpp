@@ -1,6 +1,7 @@
 #include "compiler/diff/chosen_rows.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "compiler/diff/program_builder.h"
 #include "compiler/expression/functions.h"
 #include "compiler/expression/node_map.h"
+#include "compiler/expression/quotients.h"
 
 namespace moxie {
 namespace {
@@ -20,6 +22,7 @@ struct ChosenSubscript {
   Expr number;
   Expr access;  // the read whose subscript it is; empty where it is a choice
   bool by_value = false;
+  bool by_quotient = false;
 };
 
 struct ChosenRead {
@@ -34,9 +37,35 @@ ChosenRead plain_read(const Expr& access) {
   return read;
 }
 
+std::optional<ChosenRead> chosen_read(const Expr& expr);
+
+/// Whether it rises by one or two from one index to the next, as (4*i-1)//6 does: no loop that takes a number of
+/// indices at a time makes it affine, as one by pairs does i//2.
+bool rises_unevenly(const Quotient& quotient) {
+  return std::ranges::any_of(quotient.value.terms(), [](const Affine::Term& term) {
+    return !term.first.is_dim() && std::abs(term.second) > 1;
+  });
+}
+
+/// A choice whose conditions, or whose subscripts, such a quotient gives.
+std::optional<ChosenRead> read_at_quotient(const Expr& sum) {
+  const bool is_sum = sum->kind == NodeKind::Reduce && sum->reduce == ReduceKind::Sum;
+  const auto quotient = is_sum ? as_quotient(sum->range) : std::nullopt;
+  if (!quotient || !rises_unevenly(*quotient)) return std::nullopt;
+  const OpenedReduce opened = open(sum);
+  auto read = is_call(opened.body, "where") ? chosen_read(opened.body) : std::nullopt;
+  if (!read) return std::nullopt;
+  for (ChosenSubscript& subscript : read->subscripts) {
+    if (!subscript.number->depends_on(opened.index)) continue;
+    subscript = {reduce(ReduceKind::Sum, opened.index, opened.range, subscript.number), {}, subscript.by_value, true};
+  }
+  return read;
+}
+
 /// The expression as one read of a tensor, if it is a choice among such.
 std::optional<ChosenRead> chosen_read(const Expr& expr) {
   if (expr->kind == NodeKind::Access) return plain_read(expr);
+  if (expr->kind == NodeKind::Reduce) return read_at_quotient(expr);
   if (!is_call(expr, "where")) return std::nullopt;
   auto yes = chosen_read(expr->args[1]);
   const auto no = yes ? chosen_read(expr->args[2]) : std::nullopt;
@@ -45,18 +74,35 @@ std::optional<ChosenRead> chosen_read(const Expr& expr) {
     ChosenSubscript& subscript = yes->subscripts[k];
     const ChosenSubscript& other = no->subscripts[k];
     if (subscript.number == other.number) continue;
-    subscript = {
-        call("where", {expr->args[0], subscript.number, other.number}), {}, subscript.by_value || other.by_value};
+    subscript = {call("where", {expr->args[0], subscript.number, other.number}),
+                 {},
+                 subscript.by_value || other.by_value,
+                 subscript.by_quotient || other.by_quotient};
   }
   return yes;
 }
 
-/// Whether one of the elements that the integer is made of has all of its indices.
-bool is_as_large_as_its_elements(const Expr& integer, const std::vector<Symbol>& variables) {
+/// Integers for each element that they are made of, as the taps of a filter are: a table of so many costs less than the
+/// reads of all branches.
+constexpr std::int64_t kTaps = 8;
+
+/// How many elements the axis has; more than any number where a dim is one of its bounds.
+std::int64_t extent_of(const IndexBox& box) {
+  const Affine extent = box.high - box.low + Affine(1);
+  return extent.is_constant() ? extent.constant() : kTaps + 1;
+}
+
+/// Whether one of the elements that the integer is made of has all of its indices but those of a few taps.
+bool is_hardly_larger_than_its_elements(const Expr& integer, const std::vector<Symbol>& variables,
+                                        const std::vector<IndexBox>& boxes) {
   bool found = false;
   visit(integer, [&](const Expr& e) {
-    found |= e->kind == NodeKind::Access &&
-             std::ranges::all_of(variables, [&](Symbol variable) { return e->depends_on(variable); });
+    if (e->kind != NodeKind::Access) return;
+    std::int64_t taps = 1;
+    for (std::size_t k = 0; k < variables.size() && taps <= kTaps; ++k) {
+      if (!e->depends_on(variables[k])) taps *= extent_of(boxes[k]);
+    }
+    found |= taps <= kTaps;
   });
   return found;
 }
@@ -78,14 +124,17 @@ DType dtype_of_integer(const Expr& integer, const Program& program) {
 
 class ChosenRows {
  public:
-  ChosenRows(ProgramBuilder& builder, const Definition& definition)
-      : builder_(builder), definition_(definition), open_(open_definition(definition)) {}
+  ChosenRows(ProgramBuilder& builder, const Definition& definition, Choosers choosers)
+      : builder_(builder), definition_(definition), choosers_(choosers), open_(open_definition(definition)) {}
 
   Expr run() { return substitute(walk(open_.body, open_.domain), closing_of(open_)); }
 
  private:
   Expr walk(const Expr& expr, const IterationDomain& domain) {
-    if (!expr->gathers || expr->kind == NodeKind::LinearAlgebra) return expr;
+    if (expr->args.empty() || expr->kind == NodeKind::LinearAlgebra) return expr;
+    if (const auto read = choosers_ == Choosers::Integers ? std::nullopt : read_at_quotient(expr)) {
+      if (const auto one = as_one_read(*read, domain)) return *one;
+    }
     if (expr->kind == NodeKind::Reduce) {
       const OpenedReduce opened = open(expr);
       const IterationDomain inside = extended(domain, opened.index, opened.range);
@@ -100,12 +149,13 @@ class ChosenRows {
 
   std::optional<Expr> as_one_read(const ChosenRead& read, const IterationDomain& domain) {
     for (const ChosenSubscript& subscript : read.subscripts) {
-      if (!subscript.access && !(subscript.by_value && may_be_named(subscript.number, domain))) return std::nullopt;
+      if (!subscript.access && !((subscript.by_value || subscript.by_quotient) && may_be_named(subscript, domain)))
+        return std::nullopt;
     }
     std::vector<Affine> subscripts;
     std::vector<Expr> values;
     for (std::size_t k = 0; k < read.subscripts.size(); ++k) {
-      const auto& [number, access, by_value] = read.subscripts[k];
+      const auto& [number, access, by_value, by_quotient] = read.subscripts[k];
       const Symbol next = Symbol::value(static_cast<std::uint32_t>(values.size()));
       if (access) {
         subscripts.push_back(with_values(access->subscripts[k], access->args, values));
@@ -129,11 +179,28 @@ class ChosenRows {
   }
 
   /// Whether the integer can be computed for all values of its indices: outside of the conditions around it.
-  bool may_be_named(const Expr& integer, const IterationDomain& domain) const {
+  bool may_be_named(const ChosenSubscript& subscript, const IterationDomain& domain) const {
+    const Expr& integer = subscript.number;
     const std::vector<Symbol> variables = variables_of(integer, domain);
-    return is_as_large_as_its_elements(integer, variables) && boxes_of(domain, variables) &&
+    const auto boxes = boxes_of(domain, variables);
+    const auto is_small = [&] {
+      return subscript.by_value ? is_hardly_larger_than_its_elements(integer, variables, *boxes)
+                                : is_read_often(variables, domain);
+    };
+    return boxes && is_small() &&
            std::ranges::all_of(variables, [&](Symbol variable) { return has_own_range(variable, domain); }) &&
            InsideProof(builder_.program(), Inside::Element).holds_within(integer, index_domain(domain));
+  }
+
+  /// Whether the indices of a table of integers are few of those around its reads.
+  static bool is_read_often(const std::vector<Symbol>& variables, const IterationDomain& domain) {
+    std::int64_t reads = 1;
+    for (const Symbol variable : domain.variables) {
+      const auto box = box_of(domain, variable);
+      const bool is_own = std::ranges::find(variables, variable) != variables.end();
+      if (!is_own && reads <= kTaps) reads *= box ? extent_of(*box) : 1;
+    }
+    return reads > kTaps;
   }
 
   Expr named(const Expr& integer, const IterationDomain& domain) {
@@ -148,6 +215,7 @@ class ChosenRows {
 
   ProgramBuilder& builder_;
   const Definition& definition_;
+  const Choosers choosers_;
   const OpenDefinition open_;
   NodeMap<Expr> named_;
   std::vector<Expr> integers_;  // keeps the nodes alive
@@ -155,14 +223,13 @@ class ChosenRows {
 
 }  // namespace
 
-Program name_chosen_rows(const Program& program) {
-  if (std::ranges::none_of(program.definitions, [](const Definition& d) { return d.body->gathers; })) return program;
+Program name_chosen_rows(const Program& program, Choosers choosers) {
   Program kept = program;
   kept.definitions.clear();
   ProgramBuilder builder(std::move(kept));
   for (const Definition& definition : program.definitions) builder.reserve(definition.name);
   for (Definition definition : program.definitions) {
-    if (!definition.scan && !definition.recomputed) definition.body = ChosenRows(builder, definition).run();
+    if (!definition.scan && !definition.recomputed) definition.body = ChosenRows(builder, definition, choosers).run();
     builder.add_definition(std::move(definition));
   }
   return builder.take();

@@ -14,10 +14,13 @@ namespace {
 /// The comparisons that `access`, with what its subscripts read, needs and `domain` refutes.
 std::vector<Expr> missing_tests(const Program& program, const Expr& access, const IndexDomain& domain) {
   std::vector<Expr> tests;
-  // An end that moves with an index is passed for all but the smallest extents, of which a proof must not be found.
-  const auto require = [&](const Affine& high, const Affine& low, bool moves) {
-    const Proof proof = domain.prove_nonnegative(high - low);
-    if (proof == Proof::Fails || (moves && proof == Proof::Unknown))
+  // Where indices are compared with each other, on a diagonal or at an end that moves, an element that is outside for
+  // all but the smallest extents is not refuted: for these it is inside.
+  const auto require = [&](const Affine& high, const Affine& low) {
+    const Affine room = high - low;
+    const auto is_index = [](const Affine::Term& term) { return !term.first.is_dim(); };
+    const Proof proof = domain.prove_nonnegative(room);
+    if (proof == Proof::Fails || (proof == Proof::Unknown && std::ranges::count_if(room.terms(), is_index) > 1))
       tests.push_back(call(">=", {index_value(high), index_value(low)}));
   };
   const Definition* definition = program.find_definition(access->tensor);
@@ -32,13 +35,11 @@ std::vector<Expr> missing_tests(const Program& program, const Expr& access, cons
     if (access->subscripts[k].mentions_value()) continue;
     const Range range = definition ? definition->axes[k].range : Range::extent(shape[k]);
     const auto end = [&](const Bound& bound, const auto& test) {
-      const Affine value = bound.value.substitute(element);
-      test(access->subscripts[k] * bound.divisor, value, value != bound.value);
+      test(access->subscripts[k] * bound.divisor, bound.value.substitute(element));
     };
-    for (const Bound& low : range.lows)
-      end(low, [&](const Affine& place, const Affine& value, bool moves) { require(place, value, moves); });
+    for (const Bound& low : range.lows) end(low, require);
     for (const Bound& high : range.highs)
-      end(high, [&](const Affine& place, const Affine& value, bool moves) { require(value, place, moves); });
+      end(high, [&](const Affine& place, const Affine& value) { require(value, place); });
   }
   return tests;
 }

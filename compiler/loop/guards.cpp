@@ -99,10 +99,17 @@ class Guarding {
   static bool reads_at_value_of(const Expr& expr, const Expr& condition) {
     bool found = false;
     visit(expr, [&](const Expr& e) {
-      for (const Expr& value : reads_by_value(e) ? e->args : std::vector<Expr>())
-        visit(condition, [&](const Expr& part) { found |= part == value; });
+      const auto is_compared = [&](const Expr& value) { return compares(condition, value); };
+      found |= reads_by_value(e) && std::ranges::any_of(e->args, is_compared);
     });
     return found;
+  }
+
+  /// Whether the value itself is in the condition, which says nothing of a value by which it reads another.
+  static bool compares(const Expr& condition, const Expr& value) {
+    if (condition == value) return true;
+    return condition->kind != NodeKind::Access &&
+           std::ranges::any_of(condition->args, [&](const Expr& arg) { return compares(arg, value); });
   }
 
   std::vector<Expr> with(const Expr& condition) const {

@@ -77,7 +77,7 @@ std::span<const Pass> passes() {
            reuse_inverses},
       Pass{"factor-matrices", "large matrices are factored once for all that is asked of them", factor_matrices, true},
       Pass{"name-chosen-rows", "choices among elements of one tensor that values select are one read, by an integer",
-           name_chosen_rows},
+           [](const Program& program) { return name_chosen_rows(program, Choosers::IntegersAndQuotients); }},
       Pass{"compute-ranged-elements", "elements that only ranges by data read are computed where they are read",
            compute_ranged_elements},
       Pass{"lift-contractions",

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <ranges>
+#include <set>
 #include <variant>
 
 namespace moxie {
@@ -12,6 +13,9 @@ namespace {
 /// Values of a loop's variable at which loops inside it are counted, where their bounds depend on it: evenly spaced,
 /// so that bounds that are affine between them are averaged exactly.
 constexpr double kSamples = 8;
+/// So many combinations of values are counted: eight of each of three loops. The mean of affine bounds needs one of
+/// each.
+constexpr double kCombinations = 512;
 
 /// The average of ceil(value / divisor) for values around one that need not be whole.
 double rounded_up(double value, double divisor) {
@@ -22,6 +26,156 @@ double rounded_up(double value, double divisor) {
 
 /// Nothing is known of what tensors hold.
 bool is_known(const Bound& bound) { return !bound.value.mentions_value(); }
+
+/// The tensors that the values in these bounds are read from.
+std::set<BufferId> sources_of(const LoopProgram& program, const std::vector<Bound>& bounds) {
+  std::set<BufferId> sources;
+  for (const Bound& bound : bounds) {
+    for (const auto& [symbol, coefficient] : bound.value.terms()) {
+      if (!symbol.is_value()) continue;
+      if (const auto* load = std::get_if<op::Load>(&program.values[symbol.number()].operation))
+        sources.insert(load->buffer);
+    }
+  }
+  return sources;
+}
+
+/// Adds up how often loops run, for sampled values of the variables that move the bounds of others.
+class Counting {
+ public:
+  Counting(const LoopTree& tree, std::vector<CountedLoop>& loops) : tree_(tree), loops_(loops), at_(loops.size(), 0) {
+    for (const CountedLoop& loop : loops_) bounds_.push_back(bounds_of(loop));
+    inside_.resize(loops_.size());
+    for (std::size_t k = loops_.size(); k-- > 0;) {
+      std::set<std::size_t>& moving = bounds_[k].moving;
+      if (!loops_[k].parent) continue;
+      bounds_[*loops_[k].parent].moving.insert(moving.begin(), moving.end());
+      inside_[*loops_[k].parent].push_back(k);
+    }
+  }
+
+  void run() {
+    for (std::size_t k = 0; k < loops_.size(); ++k) {
+      if (!loops_[k].parent) count(k, tree_.calls(), 1);
+    }
+  }
+
+ private:
+  /// (constant + sum of terms) / divisor, in variables of loops.
+  struct End {
+    double constant = 0, divisor = 1;
+    std::vector<std::pair<std::size_t, double>> terms;
+  };
+  struct Bounds {
+    std::vector<End> lows, highs;
+    bool by_data = false;
+    double rows = 0;               // by data of one tensor, its elements
+    std::set<std::size_t> moving;  // loops whose variables move these bounds, or those of loops inside
+  };
+
+  Bounds bounds_of(const CountedLoop& loop) const {
+    Bounds result;
+    const auto& [lows, highs] = loop.statement->range;
+    for (const Bound& low : lows | std::views::filter(is_known)) result.lows.push_back(end_of(low, loop, result));
+    for (const Bound& high : highs | std::views::filter(is_known)) result.highs.push_back(end_of(high, loop, result));
+    const bool low = !std::ranges::all_of(lows, is_known), high = !std::ranges::all_of(highs, is_known);
+    result.by_data = low || high;
+    const std::set<BufferId> sources = sources_of(tree_.program(), highs);
+    if (!low || sources.size() != 1 || sources != sources_of(tree_.program(), lows)) return result;
+    result.rows = 1;
+    for (const Affine& extent : tree_.program().buffers[*sources.begin()].shape) result.rows *= tree_.value(extent);
+    return result;
+  }
+
+  End end_of(const Bound& bound, const CountedLoop& inside, Bounds& bounds) const {
+    End end{static_cast<double>(bound.value.constant()), static_cast<double>(bound.divisor), {}};
+    for (const auto& [symbol, coefficient] : bound.value.terms()) {
+      if (const auto loop = loop_around(inside, symbol)) {
+        end.terms.emplace_back(*loop, static_cast<double>(coefficient));
+        bounds.moving.insert(*loop);
+      } else {
+        end.constant += static_cast<double>(coefficient) * tree_.value(Affine(symbol));
+      }
+    }
+    return end;
+  }
+
+  /// Loops that follow each other may have one variable.
+  std::optional<std::size_t> loop_around(const CountedLoop& loop, Symbol variable) const {
+    auto around = loop.parent;
+    while (around && loops_[*around].statement->variable != variable) around = loops_[*around].parent;
+    return around;
+  }
+
+  double value(const End& end) const {
+    double result = end.constant;
+    for (const auto& [loop, coefficient] : end.terms) result += coefficient * at_[loop];
+    return result;
+  }
+
+  /// By how much an end that differs between lanes admits more in one of them than in their middle.
+  double lane_surplus(const End& end, double sign) const {
+    double result = 0;
+    for (const auto& [loop, coefficient] : end.terms) {
+      if (loop == lanes_loop_) result = std::max(0.0, coefficient * sign) * (tree_.lanes() - 1) / 2;
+    }
+    return result;
+  }
+
+  double first(const Bounds& bounds) const {
+    double result = -std::numeric_limits<double>::infinity();
+    for (const End& end : bounds.lows)
+      result = std::max(result, rounded_up(value(end) - lane_surplus(end, -1), end.divisor));
+    return result;
+  }
+
+  double last(const Bounds& bounds) const {
+    double result = std::numeric_limits<double>::infinity();
+    for (const End& end : bounds.highs)
+      result = std::min(result, -rounded_up(-value(end) - lane_surplus(end, 1), end.divisor));
+    return result;
+  }
+
+  /// Trips between ends that are data. Where both are of one tensor, as in the rows of a sparse matrix, its elements
+  /// are taken to divide the whole range; otherwise half of it is the mean of all that may be.
+  double trips_of(const Bounds& bounds) const {
+    const double whole = std::max(0.0, last(bounds) - first(bounds) + 1);
+    if (!bounds.by_data) return whole;
+    if (!std::isfinite(whole)) return 1;
+    return bounds.rows > 0 ? std::min(whole, std::max(1.0, whole / bounds.rows)) : whole / 2;
+  }
+
+  void count(std::size_t k, double weight, double combinations) {
+    CountedLoop& counted = loops_[k];
+    const bool is_vector = counted.statement->vector;
+    const double low = first(bounds_[k]), trips = trips_of(bounds_[k]);
+    const double iterations = (is_vector ? std::ceil(trips / tree_.lanes()) : trips) / counted.pieces;
+    counted.executions += weight;
+    counted.trips += weight * trips / counted.pieces;
+    counted.iterations += weight * iterations;
+    if (is_vector) lanes_loop_ = k;
+    const auto moves = [&](std::size_t inner) { return bounds_[inner].moving.contains(k); };
+    for (const std::size_t inner : inside_[k]) {
+      if (!moves(inner)) count(inner, weight * iterations, combinations);
+    }
+    const double most = std::clamp(std::floor(kCombinations / combinations), 1.0, kSamples);
+    const double samples = std::clamp(std::ceil(trips), 1.0, most);
+    for (int sample = 0; sample < samples && std::ranges::any_of(inside_[k], moves); ++sample) {
+      at_[k] = low + (sample + 0.5) * trips / samples - 0.5;
+      for (const std::size_t inner : inside_[k]) {
+        if (moves(inner)) count(inner, weight * iterations / samples, combinations * samples);
+      }
+    }
+    if (is_vector) lanes_loop_.reset();
+  }
+
+  const LoopTree& tree_;
+  std::vector<CountedLoop>& loops_;
+  std::vector<Bounds> bounds_;
+  std::vector<std::vector<std::size_t>> inside_;
+  std::vector<double> at_;                 // the variables' values
+  std::optional<std::size_t> lanes_loop_;  // the vector loop that is being counted
+};
 
 }  // namespace
 
@@ -38,7 +192,7 @@ LoopTree::LoopTree(const LoweredKernel& kernel, const DimValues& dims, const Pie
   set_split(kernel.tiles);
   set_split(kernel.chunks);
   collect(program_.body, std::nullopt);
-  count(program_.body, calls());
+  Counting(*this, loops_).run();
   for (CountedLoop& loop : loops_) {  // totals become averages
     if (loop.executions > 0) loop.trips /= loop.executions;
     if (loop.executions > 0) loop.iterations /= loop.executions;
@@ -52,11 +206,6 @@ void LoopTree::collect(const Block& block, std::optional<std::size_t> parent) {
     const std::size_t index = loops_.size();
     indices_[loop] = index;
     loops_.push_back({loop, parent, 0, 0, 0, pieces_of(*loop)});
-    for (const auto* bounds : {&loop->range.lows, &loop->range.highs}) {
-      for (const Bound& bound : *bounds) {
-        for (const auto& term : bound.value.terms()) shaping_.push_back(term.first);
-      }
-    }
     collect(loop->body, index);
   }
 }
@@ -87,84 +236,6 @@ double LoopTree::value(const Affine& affine) const {
     result += static_cast<double>(coefficient) * known->second;
   }
   return result;
-}
-
-/// By how much a bound that differs between lanes admits more in one of them than in their middle.
-double LoopTree::lane_surplus(const Affine& bound, int sign) const {
-  if (!lanes_variable_) return 0;
-  const auto step = static_cast<double>(bound.coefficient(*lanes_variable_) * sign);
-  return std::max(0.0, step) * (lanes_ - 1) / 2;
-}
-
-double LoopTree::first(const Range& range) const {
-  double result = -std::numeric_limits<double>::infinity();
-  for (const Bound& bound : range.lows | std::views::filter(is_known))
-    result = std::max(
-        result, rounded_up(value(bound.value) - lane_surplus(bound.value, -1), static_cast<double>(bound.divisor)));
-  return result;
-}
-
-double LoopTree::last(const Range& range) const {
-  double result = std::numeric_limits<double>::infinity();
-  for (const Bound& bound : range.highs | std::views::filter(is_known))
-    result = std::min(
-        result, -rounded_up(-value(bound.value) - lane_surplus(bound.value, 1), static_cast<double>(bound.divisor)));
-  return result;
-}
-
-/// The tensors that the values in these bounds are read from.
-std::set<BufferId> LoopTree::sources_of(const std::vector<Bound>& bounds) const {
-  std::set<BufferId> sources;
-  for (const Bound& bound : bounds) {
-    for (const auto& [symbol, coefficient] : bound.value.terms()) {
-      if (!symbol.is_value()) continue;
-      if (const auto* load = std::get_if<op::Load>(&program_.values[symbol.number()].operation))
-        sources.insert(load->buffer);
-    }
-  }
-  return sources;
-}
-
-double LoopTree::elements_of(BufferId buffer) const {
-  double elements = 1;
-  for (const Affine& extent : program_.buffers[buffer].shape) elements *= value(extent);
-  return elements;
-}
-
-/// Trips between ends that are data. Where both are of one tensor, as in the rows of a sparse matrix, its elements are
-/// taken to divide the whole range; otherwise half of it is the mean of all that may be.
-double LoopTree::trips_of(const Range& range) const {
-  const double whole = std::max(0.0, last(range) - first(range) + 1);
-  const bool low = !std::ranges::all_of(range.lows, is_known), high = !std::ranges::all_of(range.highs, is_known);
-  if (!low && !high) return whole;
-  if (!std::isfinite(whole)) return 1;
-  const std::set<BufferId> sources = sources_of(range.highs);
-  if (low && sources.size() == 1 && sources == sources_of(range.lows))
-    return std::min(whole, std::max(1.0, whole / elements_of(*sources.begin())));
-  return whole / 2;
-}
-
-void LoopTree::count(const Block& block, double weight) {
-  for (const Statement& statement : block) {
-    if (const auto* loop = std::get_if<stmt::For>(&statement)) count(*loop, weight);
-  }
-}
-
-void LoopTree::count(const stmt::For& loop, double weight) {
-  CountedLoop& counted = loops_[indices_.at(&loop)];
-  const double low = first(loop.range), trips = trips_of(loop.range);
-  const double iterations = (loop.vector ? std::ceil(trips / lanes_) : trips) / counted.pieces;
-  counted.executions += weight;
-  counted.trips += weight * trips / counted.pieces;
-  counted.iterations += weight * iterations;
-  const bool shapes = std::ranges::find(shaping_, loop.variable) != shaping_.end();
-  if (loop.vector) lanes_variable_ = loop.variable;
-  const double samples = shapes ? std::clamp(std::ceil(trips), 1.0, kSamples) : 1;
-  for (int k = 0; k < samples; ++k) {
-    set(loop.variable, low + (k + 0.5) * trips / samples - 0.5);
-    count(loop.body, weight * iterations / samples);
-  }
-  if (loop.vector) lanes_variable_.reset();
 }
 
 }  // namespace moxie

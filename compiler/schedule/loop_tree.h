@@ -1,7 +1,6 @@
 #pragma once
 // LoopTree: the loops of a LoopProgram with their average trip counts for given extents.
 #include <optional>
-#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -41,16 +40,8 @@ class LoopTree {
 
  private:
   void collect(const Block& block, std::optional<std::size_t> parent);
-  void count(const Block& block, double weight);
-  void count(const stmt::For& loop, double weight);
   void set(Symbol symbol, double value);
   double pieces_of(const stmt::For& loop) const;
-  double lane_surplus(const Affine& bound, int sign) const;
-  double first(const Range& range) const;
-  double last(const Range& range) const;
-  std::set<BufferId> sources_of(const std::vector<Bound>& bounds) const;
-  double elements_of(BufferId buffer) const;
-  double trips_of(const Range& range) const;
 
   const LoopProgram& program_;
   const LoweredKernel& kernel_;
@@ -58,8 +49,6 @@ class LoopTree {
   int lanes_;
   std::vector<CountedLoop> loops_;
   std::unordered_map<const stmt::For*, std::size_t> indices_;
-  std::optional<Symbol> lanes_variable_;  // of the vector loop that is being counted
-  std::vector<Symbol> shaping_;           // variables that bounds of other loops mention
   std::vector<std::pair<Symbol, double>> symbols_;
 };
 

@@ -1,6 +1,7 @@
 #include "compiler/text/expr_parser.h"
 #include "compiler/program/declared_extents.h"
 #include "compiler/program/identifiers.h"
+#include "compiler/program/placeholders.h"
 
 #include <fmt/format.h>
 
@@ -74,6 +75,15 @@ std::vector<std::string> function_names() {
 
 }  // namespace
 
+Expr ExprParser::with_products_of_dims(const Expr& expr) const {
+  const Expr result = map_children(expr, [this](const Expr& child) { return with_products_of_dims(child); });
+  if (!is_call(result, "*")) return result;
+  std::vector<Operand> factors;
+  for (const Expr& arg : result->args) factors.push_back({arg, affine_of(arg)});
+  const std::optional<Affine> product = fold_product(program_, factors);
+  return product ? index_value(*product) : result;
+}
+
 NameResolver ExprParser::index_resolver() const {
   return {[this](const Token& name) { return names_.resolve_index(program_, name); },
           [this](const Affine& dims) { return divisor_value(dims); }};
@@ -82,25 +92,23 @@ NameResolver ExprParser::index_resolver() const {
 Operand ExprParser::make_call(std::string_view function, std::vector<Operand> args) {
   Operand result;
   std::vector<Expr> exprs;
-  for (Operand& arg : args) {
+  const ScalarFunction* row = find_function(function);
+  for (const Operand& arg : args) {
     result.depth = std::max(result.depth, arg.depth + 1);
     result.size += arg.size;
-    exprs.push_back(std::move(arg.expr));
+    exprs.push_back(row && wants_truth(*row, exprs.size()) ? as_condition(arg) : arg.expr);
   }
   tokens_.check_depth(result.depth);
-  const ScalarFunction* row = find_function(function);
-  for (std::size_t k = 0; row && k < exprs.size(); ++k) {
-    if (wants_truth(*row, k)) exprs[k] = as_condition(exprs[k]);
-  }
   result.expr = call(function, std::move(exprs));
   return result;
 }
 
 /// Whether an element of a bool tensor is 1; another expression stays what it is.
-Expr ExprParser::as_condition(const Expr& expr) const {
+Expr ExprParser::as_condition(const Operand& operand) const {
+  const Expr& expr = operand.expr;
   const bool is_element =
       expr->kind == NodeKind::Access && !expr->tensor.empty() && program_.dtype_of(expr->tensor) == DType::boolean;
-  return is_element ? call("!=", {expr, constant(0)}) : expr;
+  return is_element || operand.is_truth ? call("!=", {expr, constant(0)}) : expr;
 }
 
 Operand ExprParser::make_chain(std::string_view function, std::vector<Operand> args,
@@ -307,7 +315,7 @@ Operand ExprParser::function_call(const Token& name) {
 
 /// Its quotients of indices are bound around the whole.
 Operand ExprParser::choice(std::vector<Operand> args) {
-  args[0].expr = as_condition(args[0].expr);
+  args[0].expr = as_condition(args[0]);
   const std::vector<Expr> given = {args[0].expr, args[1].expr, args[2].expr};
   Operand result = make_call("where", std::move(args));
   result.expr = choose_by(given[0], given[1], given[2]);

@@ -111,6 +111,9 @@ class ExprParser {
   Expr element(const Token& name, Placeholders& placeholders);
   /// The expression with what the placeholders stand for; `at` is what an error points at.
   Operand bind(const Token& at, const Placeholders& placeholders, Operand operand);
+  /// The expression with products of an index, in parentheses too, and dims that have values in the text as affine
+  /// ones.
+  Expr with_products_of_dims(const Expr& expr) const;
   Operand divided_value(const Token& mark, Operand value);
   Operand divided_number(const Token& mark, Operand value, Operand by);
   Operand bare_name(const Token& name);
@@ -129,7 +132,7 @@ class ExprParser {
   Expr right_hand_side(const MatrixNames& matrix, Operand& whole);
 
   Operand make_call(std::string_view function, std::vector<Operand> args);
-  Expr as_condition(const Expr& expr) const;
+  Expr as_condition(const Operand& operand) const;
   /// One call of an associative operator, or the IndexValue that it folds to.
   Operand make_chain(std::string_view function, std::vector<Operand> args, const std::optional<Affine>& folded);
   std::optional<double> literal() const;

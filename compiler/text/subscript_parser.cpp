@@ -13,7 +13,9 @@ namespace moxie {
 Operand ExprParser::access(const Token& name) {
   Placeholders placeholders;
   const Expr read = element(name, placeholders);
-  return bind(name, placeholders, {read, std::nullopt});
+  Operand result = bind(name, placeholders, {read, std::nullopt});
+  result.is_truth = !read->tensor.empty() && program_.dtype_of(read->tensor) == DType::boolean;
+  return result;
 }
 
 Operand ExprParser::bind(const Token& at, const Placeholders& placeholders, Operand operand) {
@@ -99,7 +101,8 @@ IndexDomain ExprParser::indices_in_scope(const Placeholders& placeholders) const
 std::optional<Affine> ExprParser::chosen_integer(const Token& name, Placeholders& placeholders) {
   const ScalarFunction* function = find_function(name.text);
   if (!names_.find_function(name.text) && (!function || !chooses_integers(*function))) return std::nullopt;
-  const std::optional<Affine> integer = affine_of(function_call(name).expr, nullptr, &placeholders);
+  const std::optional<Affine> integer =
+      affine_of(with_products_of_dims(function_call(name).expr), nullptr, &placeholders);
   if (!integer) {
     tokens_.fail<TypeError>(
         name, fmt::format("`{}` computes no index here", name.text),
@@ -177,7 +180,7 @@ Expr ExprParser::integer_element(const Token& name, Placeholders* placeholders) 
 /// `i//2`, `i%2`
 Operand ExprParser::divided_value(const Token& mark, Operand value) {
   Placeholders placeholders;
-  const std::optional<Affine> index = affine_of(value.expr, nullptr, &placeholders);
+  const std::optional<Affine> index = affine_of(with_products_of_dims(value.expr), nullptr, &placeholders);
   const Token at = tokens_.peek();
   Operand by = unary();
   const std::optional<Affine> given = affine_of(by.expr);

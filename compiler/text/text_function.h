@@ -22,7 +22,8 @@ struct Operand {
   Expr expr;
   std::optional<Affine> affine;
   int depth = 1;
-  double size = 1;  // operations, written out without sharing
+  double size = 1;        // operations, written out without sharing
+  bool is_truth = false;  // an element of a bool tensor, at a quotient or a choice
 };
 
 struct FunctionParameter {

@@ -34,7 +34,7 @@ int reads_of(const Program& program, const std::string& definition, const std::s
 /// How many integers get a name.
 std::size_t tables(const std::string& text) {
   const Program program = parse(kHead + text);
-  const Program named = name_chosen_rows(program);
+  const Program named = name_chosen_rows(program, Choosers::IntegersAndQuotients);
   verify(named);
   return named.definitions.size() - program.definitions.size();
 }
@@ -58,6 +58,7 @@ std::string random_row(Random& random) {
       "where(n >= 1, clamp(at[n-1,k],0,N-1), 0)",
       "min(abs(at[n,k]),N-1)",
       "clamp(n+1,0,N-1)",
+      "clamp((4*n-1)//6+1,0,N-1)",
       "n",
   });
 }
@@ -90,7 +91,7 @@ def line(y, n) = mix(at(y, x0[n]), at(y, x0[n]+1), v[n] - x0[n])
 output o[n] = mix(line(y0[n], n), line(y0[n]+1, n), u[n] - y0[n])
 )");
   CHECK(reads_of(program, "o", "image") == 16);
-  const Program named = name_chosen_rows(program);
+  const Program named = name_chosen_rows(program, Choosers::IntegersAndQuotients);
   CHECK(reads_of(named, "o", "image") == 4);
   CHECK(named.definitions.size() == program.definitions.size() + 4);
   const Program gradient = differentiate(program, {"o"}, {"image"});
@@ -118,6 +119,16 @@ TEST_CASE("integers get a name where a table of them is no larger than what they
   CHECK(tables("output y[n,k,c] = where(n >= 1, x[clamp(at[n,k],0,N-1),c], 0)\n") == 1);
   CHECK_MESSAGE(tables("output y[n,c] = sum[m in 0..min(n+1,K)](x[clamp(at[n,m],0,N-1),c])\n") == 0,
                 "rows of a triangle");
+  CHECK(tables("output y[n,k,c] = sum[q in 0..2](x[clamp(at[n,k]+q,0,N-1),c])\n") == 1);
+  CHECK_MESSAGE(tables("output y[n,k,c] = sum[m in 0..N](x[clamp(at[n,k]+m,0,N-1),c])\n") == 0, "more than a few taps");
+}
+
+TEST_CASE("rows that quotients choose get a name where the table is small beside its reads") {
+  CHECK(tables("output y[n,k,c] = x[clamp((4*n-1)//6,0,N-1),c]\n") == 1);
+  CHECK(tables("output y[n,c] = sum[q in 0..2](x[clamp((4*n-1)//6+q,0,N-1),c])\n") == 1);
+  CHECK_MESSAGE(tables("output y[n] = x[clamp((4*n-1)//6,0,N-1),0]\n") == 0, "as large as what it is read for");
+  CHECK_MESSAGE(tables("output y[n,k,c] = x[clamp((n-1)//2,0,N-1),c]\n") == 0, "loops by pairs need no table");
+  CHECK_MESSAGE(tables("output y[n,k,c] = x[(2*n)//3,c]\n") == 0, "nothing is chosen");
 }
 
 TEST_CASE("random look-ups have the values and the derivatives that are written") {
@@ -130,7 +141,7 @@ TEST_CASE("random look-ups have the values and the derivatives that are written"
     const Program program = parse(text);
     const DimValues dims{{"N", random.between(1, 5)}, {"K", random.between(1, 3)}, {"C", random.between(1, 2)}};
     const TensorValues inputs = some_inputs(program, dims, random);
-    const Program named = name_chosen_rows(program);
+    const Program named = name_chosen_rows(program, Choosers::IntegersAndQuotients);
     verify(named);
     fired += named != program;
     CHECK(largest_difference(evaluate(program, dims, inputs).at("y"), evaluate(named, dims, inputs).at("y")) < 1e-12);

@@ -189,6 +189,20 @@ TEST_CASE("numbers are divided, too") {
   CHECK(values_of("output y[n] = -x[n]%2") == std::vector<double>{1, 0, 1, 0, 1, 0, 1});
 }
 
+TEST_CASE("bools at quotients and choices are conditions") {
+  const std::string head = "input on[N]: bool\n";
+  CHECK(program_of(head + "let y[n] = where(on[n%3], x[n], 0)") ==
+        program_of(head + "let y[n] = where(on[n%3] != 0, x[n], 0)"));
+  CHECK(program_of(head + "let y[n] = where(not on[min(n+1,N-1)], x[n], 0)") ==
+        program_of(head + "let y[n] = where(not on[min(n+1,N-1)] != 0, x[n], 0)"));
+}
+
+TEST_CASE("products in parentheses are integers where a choice among indices is divided") {
+  const std::string size = "index p:K\n";
+  CHECK(program_of(size + "let y[n,p] = x[clamp(((2*n+1)*K-2)//(2*K)+p,0,N-1)]") ==
+        program_of(size + "let y[n,p] = x[clamp((6*n+1)//6+p,0,N-1)]"));
+}
+
 TEST_CASE("shapes and extents divide dims that have values in the text") {
   const Program program = parse(
       "dim N, K = 12, G = 5\nindex g:K//G, k:K/3\ninput a[N,K/4], b[K%G]\n"

@@ -93,6 +93,8 @@ TEST_CASE("what an integer of a tensor selects is read") {
   // Each as cheap as it is, but not all pairs of them.
   CHECK(count_sums(body("output y[z] = sum[m,r](where(row[z] == m and col[z] == r, k[m]*c[m,r], 0))")) == 0);
   CHECK(count_sums(body("output y[j] = sum[i](where(i > j, sum[z](where(row[z] == i, a[i], 0)), 0))")) == 1);
+  // Of all pairs, few are in a range by data, and not in lanes.
+  CHECK(count_sums(body("output y[i] = sum[z,m](where(row[z] <= i and i < col[z] and row[z] == m, k[m], 0))")) == 1);
 }
 
 TEST_CASE("sums over what an integer selects that stay") {

@@ -117,6 +117,24 @@ TEST_CASE("gradients agree with finite differences") {
   }
 }
 
+TEST_CASE("the derivative of a scan over two indices reads nothing beyond the ends of a diagonal") {
+  // What the logarithm takes becomes a definition over whole diagonals, outside of the condition around it.
+  for (const char* dims : {"dim I, J", "dim I dynamic, J dynamic"}) {
+    const Program program = parse(std::string(dims) + R"(
+index i:I, j:J
+input y[J], x[I]
+scan i, j {
+  let d[i,j] = where(i >= 1 and j >= 1, log(exp(d[i-1,j]) + exp(d[i,j-1]) + exp(d[i-1,j-1] + x[i]*y[j])), x[i]*y[j])
+}
+output o = d[I-1,J-1]
+)");
+    for (const DimValues& extents : {DimValues{{"I", 7}, {"J", 5}}, DimValues{{"I", 1}, {"J", 4}}}) {
+      const TensorValues inputs = random_inputs(program, extents, 4);
+      CHECK(worst_gradient_error(program, {"o"}, {}, extents, inputs) < 1e-6);
+    }
+  }
+}
+
 TEST_CASE("second derivatives agree with finite differences") {
   for (const Recurrence& recurrence : kRecurrences) {
     CAPTURE(recurrence.name);

@@ -193,6 +193,24 @@ TEST_CASE(
   const double boxes = loads("output y[i] = sum[k in len[i]..start[i]](w[k])\n");
   CHECK(boxes > 100 * 1500);
   CHECK(boxes < 100 * 1600);
+  const double looked_up = loads("output y[i] = sum[k in start[len[i]]..start[len[i]+1]](w[k])\n");
+  CHECK_MESSAGE(looked_up < 4000, "ends that values choose are ends too");
+}
+
+TEST_CASE("loops that follow each other are counted by their own values where they have one variable") {
+  PlainNest nest({64});
+  LoweredKernel kernel;
+  Block body;
+  for (const std::int64_t first : {0, 8}) {
+    nest.inner.clear();
+    nest.add(nest.load({kJ}));
+    const stmt::For j = samples::loop(samples::i1(), Range::half_open(0, kI + Affine(1)), nest.inner, "j");
+    body.emplace_back(samples::loop(samples::i0(), Range::half_open(first, first + 8), {j}, "i"));
+  }
+  kernel.program = nest.b.program;
+  kernel.program.body = body;
+  verify(kernel.program);
+  CHECK(estimate(kernel, {}, nest.machine).count(OperationClass::Load) == 16 * 17 / 2);
 }
 
 TEST_CASE("lanes that are not neighbours in memory are gathered, and scalars are loaded once") {

@@ -186,7 +186,7 @@ class ElementEquations {
 
   /// The sum without the indices that such equations give: it reads the elements that are selected, if there are any.
   std::optional<ConditionalSum> solve(const ConditionalSum& sum) const {
-    if (compared_extent(sum) <= kMaxComparedExtent && !selects_rows(sum)) return std::nullopt;
+    if (compared_extent(sum) <= kMaxComparedExtent && !selects_rows(sum) && !is_over_pairs(sum)) return std::nullopt;
     auto result = solve_one(sum);
     while (auto fewer = result ? solve_one(*result) : std::nullopt) result = std::move(fewer);
     return result;
@@ -202,6 +202,18 @@ class ElementEquations {
       if (std::ranges::any_of(sum.conditions, chooses)) elements *= extent ? static_cast<double>(*extent) : HUGE_VAL;
     }
     return elements;
+  }
+
+  /// Whether data keep an index, or an element, in a range: of all pairs few are left, which are not in lanes.
+  bool is_over_pairs(const ConditionalSum& sum) const {
+    return std::ranges::any_of(sum.conditions, [&](const Expr& condition) {
+      if (!is_call(condition, "<") && !is_call(condition, "<=") && !is_call(condition, ">") && !is_call(condition, ">="))
+        return false;
+      std::vector<Expr> values;
+      const bool is_of_integers = integer_of(program_, condition->args[0], values).has_value() &&
+                                  integer_of(program_, condition->args[1], values).has_value();
+      return is_of_integers && !values.empty();
+    });
   }
 
   /// Whether values alone give an index, which is none of columns where it is a subscript.
