@@ -119,8 +119,14 @@ TEST_CASE("integers get a name where a table of them is no larger than what they
   CHECK(tables("output y[n,k,c] = where(n >= 1, x[clamp(at[n,k],0,N-1),c], 0)\n") == 1);
   CHECK_MESSAGE(tables("output y[n,c] = sum[m in 0..min(n+1,K)](x[clamp(at[n,m],0,N-1),c])\n") == 0,
                 "rows of a triangle");
-  CHECK(tables("output y[n,k,c] = sum[q in 0..2](x[clamp(at[n,k]+q,0,N-1),c])\n") == 1);
-  CHECK_MESSAGE(tables("output y[n,k,c] = sum[m in 0..N](x[clamp(at[n,k]+m,0,N-1),c])\n") == 0, "more than a few taps");
+  const auto two_choices = [](const std::string& taps) {
+    return tables("input sq[N,N]\noutput y[n,k] = sum[" + taps +
+                  "](sq[clamp(at[n,k]+q,0,N-1),clamp(at[n,k]-q,0,N-1)])\n");
+  };
+  CHECK(two_choices("q in 0..2") == 2);
+  CHECK_MESSAGE(two_choices("q in 0..N") == 0, "more than a few taps");
+  CHECK_MESSAGE(tables("output y[n,k,c] = sum[q in 0..2](x[clamp(at[n,k]+q,0,N-1),c])\n") == 0,
+                "one choice of three rows");
 }
 
 TEST_CASE("rows that quotients choose get a name where the table is small beside its reads") {
