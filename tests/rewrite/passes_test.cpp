@@ -123,20 +123,6 @@ output y[t,e] = sum[u in 0..t+1](v[u,e]*sum[d](q[t,d]*k[u,d]))
   }
 }
 
-TEST_CASE("what a guard protects is not hoisted out of it, but for a function of one element") {
-  const auto definitions_of = [](const std::string& body) {
-    const std::string text =
-        "dim S dynamic, M = 5, N = 40\nindex s:S, m:M, n:N\ninput x[M,N], w[M,N], z[S]\n"
-        "output y[s,m,n] = where(n >= 1, " +
-        body + ", 0)\n";
-    return optimised(text.c_str(), {{"S", 3}, {"M", 5}, {"N", 40}}).definitions.size();
-  };
-  CHECK(definitions_of("tanh(x[m,n-1] + w[m,n-1])*z[s]") == 1);
-  CHECK(definitions_of("tanh(x[m,n-1] + n)*z[s]") == 1);
-  CHECK(definitions_of("tanh(x[m,n-1])*z[s]") == 2);
-  CHECK(definitions_of("tanh(x[m,n-1])*z[s] + tanh(x[m,n])") == 2);
-}
-
 TEST_CASE("a sum that a guard protects takes the guard along or stays") {
   const Program result = optimised(R"(dim S dynamic, N = 4
 index s:S, n:N

@@ -134,15 +134,29 @@ class TableHoister {
     const bool varies_inside = symbols.size() >= 2 || (symbols.size() == 1 && symbols[0].kind() == Symbol::Kind::Free);
     if (!varies_inside || !repeats(expr, scope)) return false;
     std::int64_t size = 1;
+    const bool has_room = cost(expr) >= kWorthAKernel && is_as_large_as_an_operand(expr, symbols);
     for (const Symbol symbol : symbols) {
       const Range& range = *scope.find(symbol);
-      if (is_long(range) && !known_extent(range)) return false;
+      if (is_long(range) && !known_extent(range) && !has_room) return false;
       size *= std::max<std::int64_t>(1, static_cast<std::int64_t>(assumed_extent(range)));
       if (size > kLargestTable) return false;
     }
     if (expr->kind == NodeKind::Access) return needs_conversion(expr, scope);
     if (is_call(expr, "+")) return cost(expr) >= kSumWorthATable;
     return cost(expr) >= (only_element(expr) ? kElementWorthATable : kWorthATable);
+  }
+
+  /// Whether it reads an element of a tensor at all of its indices: where extents are not known, a table of it takes no
+  /// more memory than what is there.
+  static bool is_as_large_as_an_operand(const Expr& expr, const std::vector<Symbol>& symbols) {
+    bool found = false;
+    visit(expr, [&](const Expr& e) {
+      const auto is_subscript = [&](Symbol symbol) {
+        return std::ranges::any_of(e->subscripts, [&](const Affine& at) { return at == Affine(symbol); });
+      };
+      found |= e->kind == NodeKind::Access && std::ranges::all_of(symbols, is_subscript);
+    });
+    return found;
   }
 
   /// Some long loop around the expression does not change it, nor visits elements of its own.
