@@ -8,11 +8,12 @@
 namespace moxie {
 
 /// Columns from which a library beats the loops of a kernel: of a factorisation by blocks; of eigenvalues and singular
-/// values, where a kernel rotates in many sweeps, of several matrices, which come in lanes; and of these and of QR of
-/// one matrix. (Eigenvalues and eigenvectors in f32 on AVX-512, kernel and LAPACK, milliseconds: one matrix of 8, 12,
-/// 16 and 24 rows 0.008 and 0.010, 0.028 and 0.016, 0.07 and 0.03, 0.4 and 0.06; 256 of 16, 24 and 32 rows 1.3 and 5.8,
-/// 8 and 17, 47 and 26. Least squares by QR of one matrix of 1000 rows and 50 columns in f64: 9.3 by a kernel, 1.1 by
-/// LAPACK.)
+/// values, where a kernel rotates in many sweeps, of several matrices, which come in lanes; and of these, of QR and of
+/// LU of one matrix. (Eigenvalues and eigenvectors in f32 on AVX-512, kernel and LAPACK, milliseconds: one matrix of 8,
+/// 12, 16 and 24 rows 0.008 and 0.010, 0.028 and 0.016, 0.07 and 0.03, 0.4 and 0.06; 256 of 16, 24 and 32 rows 1.3
+/// and 5.8, 8 and 17, 47 and 26. Least squares by QR of one matrix of 1000 rows and 50 columns in f64: 9.3 by a
+/// kernel, 1.1 by LAPACK. The inverse by LU of one matrix of 12, 24 and 63 rows in f32, in microseconds: 15 and 4, 64
+/// and 10, 735 and 76; by Cholesky, 2 and 5, 8 and 8, 60 and 50.)
 inline constexpr std::int64_t kLibraryRows = 64, kSpectralRows = 28, kRowsOfOne = 12;
 
 /// Elements from which every row is sorted by itself. A kernel sorts a row in every lane: of 10000 rows of 63 elements
@@ -25,7 +26,8 @@ inline std::int64_t library_rows(const Definition& definition) {
   const Factorisation factorisation = algebra_form(body->algebra).factorisation;
   const bool is_spectral = factorisation == Factorisation::Eigen || factorisation == Factorisation::Svd;
   const bool is_one = definition.axes.size() == body->subscripts.size() + (definition.scan ? 1 : 0);
-  if (is_one && (is_spectral || factorisation == Factorisation::Qr)) return kRowsOfOne;
+  const bool is_serial = factorisation == Factorisation::Qr || factorisation == Factorisation::Lu;
+  if (is_one && (is_spectral || is_serial)) return kRowsOfOne;
   return is_spectral ? kSpectralRows : kLibraryRows;
 }
 
