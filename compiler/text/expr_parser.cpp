@@ -96,7 +96,7 @@ Operand ExprParser::make_call(std::string_view function, std::vector<Operand> ar
   for (const Operand& arg : args) {
     result.depth = std::max(result.depth, arg.depth + 1);
     result.size += arg.size;
-    exprs.push_back(row && wants_truth(*row, exprs.size()) ? as_condition(arg) : arg.expr);
+    exprs.push_back(row && wants_truth(*row, exprs.size()) ? as_condition(arg).expr : arg.expr);
   }
   tokens_.check_depth(result.depth);
   result.expr = call(function, std::move(exprs));
@@ -104,11 +104,13 @@ Operand ExprParser::make_call(std::string_view function, std::vector<Operand> ar
 }
 
 /// Whether an element of a bool tensor is 1; another expression stays what it is.
-Expr ExprParser::as_condition(const Operand& operand) const {
+Operand ExprParser::as_condition(Operand operand) const {
   const Expr& expr = operand.expr;
   const bool is_element =
       expr->kind == NodeKind::Access && !expr->tensor.empty() && program_.dtype_of(expr->tensor) == DType::boolean;
-  return is_element || operand.is_truth ? call("!=", {expr, constant(0)}) : expr;
+  if (is_element || operand.is_truth) operand.expr = call("!=", {expr, constant(0)});
+  operand.is_truth = false;
+  return operand;
 }
 
 Operand ExprParser::make_chain(std::string_view function, std::vector<Operand> args,
@@ -315,7 +317,7 @@ Operand ExprParser::function_call(const Token& name) {
 
 /// Its quotients of indices are bound around the whole.
 Operand ExprParser::choice(std::vector<Operand> args) {
-  args[0].expr = as_condition(args[0]);
+  args[0] = as_condition(std::move(args[0]));
   const std::vector<Expr> given = {args[0].expr, args[1].expr, args[2].expr};
   Operand result = make_call("where", std::move(args));
   result.expr = choose_by(given[0], given[1], given[2]);

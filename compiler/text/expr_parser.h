@@ -132,7 +132,7 @@ class ExprParser {
   Expr right_hand_side(const MatrixNames& matrix, Operand& whole);
 
   Operand make_call(std::string_view function, std::vector<Operand> args);
-  Expr as_condition(const Operand& operand) const;
+  Operand as_condition(Operand operand) const;
   /// One call of an associative operator, or the IndexValue that it folds to.
   Operand make_chain(std::string_view function, std::vector<Operand> args, const std::optional<Affine>& folded);
   std::optional<double> literal() const;

@@ -86,7 +86,7 @@ Operand ExprParser::any_or_all(const Token& name) {
   Operand condition = disjunction();
   tokens_.expect(")");
   names_.unbind(loops.bindings.size());
-  condition.expr = as_condition(condition);
+  condition = as_condition(std::move(condition));
   if (condition.expr->kind != NodeKind::Call || condition.expr->function->result != ResultType::Truth) {
     tokens_.fail<TypeError>(at, fmt::format("`{}` takes a condition, and this is a number", name.text),
                             fmt::format("compare it: {}[i](x[i] != 0)", name.text));

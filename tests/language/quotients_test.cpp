@@ -193,6 +193,8 @@ TEST_CASE("bools at quotients and choices are conditions") {
   const std::string head = "input on[N]: bool\n";
   CHECK(program_of(head + "let y[n] = where(on[n%3], x[n], 0)") ==
         program_of(head + "let y[n] = where(on[n%3] != 0, x[n], 0)"));
+  CHECK(program_of(head + "let y[n] = where(any[k](on[k]), x[n], 0)") ==
+        program_of(head + "let y[n] = where(any[k](on[k] != 0), x[n], 0)"));
   CHECK(program_of(head + "let y[n] = where(not on[min(n+1,N-1)], x[n], 0)") ==
         program_of(head + "let y[n] = where(not on[min(n+1,N-1)] != 0, x[n], 0)"));
 }
