@@ -45,6 +45,9 @@ TEST_CASE("without known extents a table has no more elements than a tensor that
   CHECK(tables("tanh(p[a,c])*exp(z[a,c,m])") == 1);
   CHECK_MESSAGE(tables("tanh(u[a] + v[c])*exp(z[a,c,m])") == 0, "of all pairs of the elements of two rows");
   CHECK_MESSAGE(tables("abs(p[a,c])*exp(z[a,c,m])") == 0, "as cheap as loading it");
+  CHECK_MESSAGE(tables_of(parse("dim S dynamic, N = 40\nindex s:S, n:N\ninput x[S,N]\n"
+                                "output y[s,n] = softmax[n](x[s,n])\n")) == 0,
+                "the sum of a row is computed once for it");
   const Program product = parse(R"(dim A dynamic, M dynamic
 index a:A, c:A, m:M
 input T[A,M]

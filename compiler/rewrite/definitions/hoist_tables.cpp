@@ -70,6 +70,7 @@ class TableHoister {
     if (is_table(expr, scope)) {
       if (auto table = make_table(expr, scope)) return table;
     }
+    if (expr->kind == NodeKind::Reduce) return inside_reduction(expr, scope);
     if (is_call(expr, "*")) return hoist_factors(expr, scope);
     return std::nullopt;
   }
@@ -86,6 +87,17 @@ class TableHoister {
                               [this](const Expr& e, const Scope& s) { return visit_node(e, s); });
     });
     pairs_.pop_back();
+    return result;
+  }
+
+  Expr inside_reduction(const Expr& reduction, const Scope& scope) {
+    const OpenedReduce opened = open(reduction);
+    reductions_.push_back(reduction);
+    const Expr result = map_opened(reduction, opened, [&](const Expr& child) {
+      return rewrite_top_down(child, scope.with(opened.index, opened.range),
+                              [this](const Expr& e, const Scope& s) { return visit_node(e, s); });
+    });
+    reductions_.pop_back();
     return result;
   }
 
@@ -134,7 +146,8 @@ class TableHoister {
     const bool varies_inside = symbols.size() >= 2 || (symbols.size() == 1 && symbols[0].kind() == Symbol::Kind::Free);
     if (!varies_inside || !repeats(expr, scope)) return false;
     std::int64_t size = 1;
-    const bool has_room = cost(expr) >= kWorthAKernel && is_as_large_as_an_operand(expr, symbols);
+    const bool has_room = cost(expr) >= kWorthAKernel && is_as_large_as_an_operand(expr, symbols) &&
+                          is_in_a_repeated_reduction(expr, scope);
     for (const Symbol symbol : symbols) {
       const Range& range = *scope.find(symbol);
       if (is_long(range) && !known_extent(range) && !has_room) return false;
@@ -157,6 +170,14 @@ class TableHoister {
       found |= e->kind == NodeKind::Access && std::ranges::all_of(symbols, is_subscript);
     });
     return found;
+  }
+
+  /// Whether a loop around the reduction that it stands in changes that reduction, and not the expression: the sum of a
+  /// softmax is computed once for its row, and so are its terms.
+  bool is_in_a_repeated_reduction(const Expr& expr, const Scope& scope) const {
+    return !reductions_.empty() && std::ranges::any_of(scope.open, [&](const auto& loop) {
+      return reductions_.back()->depends_on(loop.first) && !expr->depends_on(loop.first);
+    });
   }
 
   /// Some long loop around the expression does not change it, nor visits elements of its own.
@@ -250,6 +271,7 @@ class TableHoister {
   Program& program_;
   const bool has_integers_ = has_integers(program_);
   std::vector<Pairs> pairs_;                       // of the ranges by data around
+  std::vector<Expr> reductions_;                   // the others around, the innermost last
   std::map<std::string, std::string>& converted_;  // tensors in double to their copies in single
   const Definition* user_ = nullptr;
   /// Axes for all of which terms are computed once: that of a prefix reduction, and those along which a scatter adds
