@@ -117,6 +117,11 @@ std::optional<ValueRange> value_range(const Program& program, std::span<const Ex
   return range.lows.empty() || range.highs.empty() ? std::nullopt : std::optional(std::move(range));
 }
 
+bool compares_with_values(const Program& program, const Expr& condition) {
+  std::vector<Expr> values;
+  return nonnegative(program, condition, values).has_value() && !values.empty();
+}
+
 bool gives_index(const Program& program, const Expr& condition, Symbol index) {
   if (!is_call(condition, "==")) return false;
   std::vector<Expr> values;

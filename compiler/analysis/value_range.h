@@ -26,6 +26,9 @@ struct ValueRange {
 /// The range of the index by values, if the conditions give both of its ends.
 std::optional<ValueRange> value_range(const Program& program, std::span<const Expr> conditions, Symbol index);
 
+/// Whether the condition compares integers by size, elements of tensors among them.
+bool compares_with_values(const Program& program, const Expr& condition);
+
 /// Whether the condition says which integer, made of elements of tensors, the index is: row[z] == i.
 bool gives_index(const Program& program, const Expr& condition, Symbol index);
 

@@ -132,7 +132,8 @@ class ChosenRows {
 
  private:
   Expr walk(const Expr& expr, const IterationDomain& domain) {
-    if (expr->args.empty() || expr->kind == NodeKind::LinearAlgebra) return expr;
+    const bool may_have_quotients = choosers_ == Choosers::IntegersAndQuotients && expr->height > 0;
+    if ((!expr->gathers && !may_have_quotients) || expr->kind == NodeKind::LinearAlgebra) return expr;
     if (const auto read = choosers_ == Choosers::Integers ? std::nullopt : read_at_quotient(expr)) {
       if (const auto one = as_one_read(*read, domain)) return *one;
     }

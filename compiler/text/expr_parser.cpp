@@ -103,7 +103,7 @@ Operand ExprParser::make_call(std::string_view function, std::vector<Operand> ar
   return result;
 }
 
-/// Whether an element of a bool tensor is 1; another expression stays what it is.
+/// An element of a bool tensor as the condition that it is 1; another expression stays what it is.
 Operand ExprParser::as_condition(Operand operand) const {
   const Expr& expr = operand.expr;
   const bool is_element =

@@ -70,7 +70,7 @@ class TableHoister {
     if (is_table(expr, scope)) {
       if (auto table = make_table(expr, scope)) return table;
     }
-    if (expr->kind == NodeKind::Reduce) return inside_reduction(expr, scope);
+    if (expr->kind == NodeKind::Reduce) return inside_reduction(expr, open(expr), scope);
     if (is_call(expr, "*")) return hoist_factors(expr, scope);
     return std::nullopt;
   }
@@ -82,16 +82,12 @@ class TableHoister {
     pairs_.push_back({opened.index, {}});
     for (const Symbol symbol : open_symbols_of(call("and", ranged.range.bounds), scope))
       pairs_.back().rows.push_back(symbol);
-    const Expr result = map_opened(reduction, opened, [&](const Expr& child) {
-      return rewrite_top_down(child, scope.with(opened.index, opened.range),
-                              [this](const Expr& e, const Scope& s) { return visit_node(e, s); });
-    });
+    const Expr result = inside_reduction(reduction, opened, scope);
     pairs_.pop_back();
     return result;
   }
 
-  Expr inside_reduction(const Expr& reduction, const Scope& scope) {
-    const OpenedReduce opened = open(reduction);
+  Expr inside_reduction(const Expr& reduction, const OpenedReduce& opened, const Scope& scope) {
     reductions_.push_back(reduction);
     const Expr result = map_opened(reduction, opened, [&](const Expr& child) {
       return rewrite_top_down(child, scope.with(opened.index, opened.range),
@@ -271,7 +267,7 @@ class TableHoister {
   Program& program_;
   const bool has_integers_ = has_integers(program_);
   std::vector<Pairs> pairs_;                       // of the ranges by data around
-  std::vector<Expr> reductions_;                   // the others around, the innermost last
+  std::vector<Expr> reductions_;                   // all around, the innermost last
   std::map<std::string, std::string>& converted_;  // tensors in double to their copies in single
   const Definition* user_ = nullptr;
   /// Axes for all of which terms are computed once: that of a prefix reduction, and those along which a scatter adds

@@ -206,15 +206,8 @@ class ElementEquations {
 
   /// Whether data keep an index, or an element, in a range: of all pairs few are left, which are not in lanes.
   bool is_over_pairs(const ConditionalSum& sum) const {
-    return std::ranges::any_of(sum.conditions, [&](const Expr& condition) {
-      if (!is_call(condition, "<") && !is_call(condition, "<=") && !is_call(condition, ">") &&
-          !is_call(condition, ">="))
-        return false;
-      std::vector<Expr> values;
-      const bool is_of_integers = integer_of(program_, condition->args[0], values).has_value() &&
-                                  integer_of(program_, condition->args[1], values).has_value();
-      return is_of_integers && !values.empty();
-    });
+    return std::ranges::any_of(sum.conditions,
+                               [&](const Expr& condition) { return compares_with_values(program_, condition); });
   }
 
   /// Whether values alone give an index, which is none of columns where it is a subscript.
