@@ -39,15 +39,13 @@ void NestBuilder::open_loop(Symbol index, const Range& range, const std::string&
   if (stages_.empty()) return;
   const IndexDomain domain = domain_at(frames_.size() - 1);
   if (domain.prove_nonnegative(index) != Proof::Holds) return;
-  for (const Stage& stage : stages_) {
-    const Staged& staged = stage.staged;
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    const Staged& staged = stages_[i].staged;
     const bool is_box = staged.range == Range::extent(staged.extent);
     if (!is_part_of(range, staged.range) &&
         !(is_box && domain.prove_nonnegative(Affine(staged.extent - 1) - Affine(index)) == Proof::Holds))
       continue;
-    const Expr here = substitute(stage.staged.expr, {{stage.staged.placeholder, index}});
-    alive_.push_back(here);
-    frames_.back().staged[{here.get(), stage.staged.type}] = stage.array;
+    frames_.back().staged.emplace(staged.expr->shape_hash, i);
   }
 }
 

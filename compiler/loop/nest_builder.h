@@ -121,7 +121,7 @@ class NestBuilder {
     std::string name;
     std::map<std::pair<const Node*, ValueType>, ValueId> values;
     std::map<std::pair<const ScalarFunction*, std::vector<ValueId>>, ValueId> calls;
-    std::map<std::pair<const Node*, ValueType>, ArrayId> staged;  // expressions in this loop's index that scratch holds
+    std::multimap<std::uint64_t, std::size_t> staged;  // of stages_ that hold this loop's index, by shape_hash
   };
   struct Stage {
     Staged staged;

@@ -118,10 +118,14 @@ ValueId NestBuilder::emit(const Expr& expr, ValueType type) {
 
 std::optional<ValueId> NestBuilder::read_staged(const Expr& expr, ValueType type) {
   for (std::size_t depth = frames_.size(); depth-- > 1;) {
-    const auto it = frames_[depth].staged.find({expr.get(), type});
-    if (it == frames_[depth].staged.end()) continue;
-    const bool varying = program_.arrays[it->second].varying || frames_[depth].traits.vector;
-    return place({type, varying, op::LoadArray{it->second, {Affine(frames_[depth].variable)}}}, depth);
+    const Frame& frame = frames_[depth];
+    const auto [first, last] = frame.staged.equal_range(expr->shape_hash);
+    for (auto candidate = first; candidate != last; ++candidate) {
+      const auto& [staged, array] = stages_[candidate->second];
+      if (staged.type != type || substitute(staged.expr, {{staged.placeholder, frame.index}}) != expr) continue;
+      const bool varying = program_.arrays[array].varying || frame.traits.vector;
+      return place({type, varying, op::LoadArray{array, {Affine(frame.variable)}}}, depth);
+    }
   }
   return std::nullopt;
 }

@@ -49,8 +49,7 @@ void NestBuilder::stage(const std::vector<Work>& works, Symbol index) {
         const bool covers =
             stage.staged.range == staged.range ||
             (stage.staged.range == Range::extent(stage.staged.extent) && stage.staged.extent >= staged.extent);
-        return stage.staged.type == staged.type && covers &&
-               substitute(stage.staged.expr, {{stage.staged.placeholder, staged.placeholder}}) == staged.expr;
+        return covers && compute_the_same(stage.staged, staged);
       };
       if (is_varying(staged.range) && !is_varying(staged.expr)) staged.range = Range::extent(staged.extent);
       if (std::ranges::any_of(stages_, same) || !is_safe_everywhere(staged)) continue;

@@ -29,7 +29,10 @@ class StageFinder {
     // What does not depend on the index is computed before its loop as a whole.
     if (expr->height == 0 || !expr->depends_on(index_) || !seen_.insert({expr.get(), type}).second) return;
     if (expr->kind == NodeKind::Reduce) {
-      if (const auto extent = box_extent(expr->range)) collect(expr->args[0], type, expr, *extent);
+      if (const auto extent = box_extent(expr->range)) {
+        collected_.clear();
+        collect(expr->args[0], type, expr, *extent);
+      }
     }
     for (const Expr& arg : expr->args) search(arg, argument_type(expr, type, scope_.source));
   }
@@ -48,7 +51,7 @@ class StageFinder {
   /// before the loop.
   void collect(const Expr& expr, ValueType type, const Expr& reduction, std::int64_t extent) {
     const Symbol bound = Symbol::bound(reduction->height);
-    if (!expr->depends_on(bound)) return;
+    if (!expr->depends_on(bound) || !collected_.insert({expr.get(), type}).second) return;
     const bool known = !expr->depends_on(index_) && std::ranges::all_of(expr->free_symbols, [&](Symbol s) {
       return s == bound || scope_.is_available(s);
     });
@@ -63,13 +66,15 @@ class StageFinder {
     const Symbol placeholder = Symbol::fresh();
     const Expr general = substitute(expr, {{Symbol::bound(reduction->height), placeholder}});
     const Range range = is_known(reduction->range) ? reduction->range : Range::extent(extent);
-    for (Staged& other : found) {
-      if (other.type != type || substitute(other.expr, {{other.placeholder, placeholder}}) != general) continue;
-      other.extent = std::max(other.extent, extent);
-      if (other.range != range) other.range = Range::extent(other.extent);
+    const Staged staged{general, placeholder, extent, type, range};
+    const auto other =
+        std::ranges::find_if(found, [&](const Staged& other) { return compute_the_same(other, staged); });
+    if (other == found.end()) {
+      found.push_back(staged);
       return;
     }
-    found.push_back({general, placeholder, extent, type, range});
+    other->extent = std::max(other->extent, extent);
+    if (other->range != range) other->range = Range::extent(other->extent);
   }
 
   /// Whether the bounds are known before the loop, and not negative.
@@ -85,6 +90,7 @@ class StageFinder {
   Symbol index_;
   const StageScope& scope_;
   std::set<std::pair<const Node*, ValueType>> seen_;
+  std::set<std::pair<const Node*, ValueType>> collected_;  // of one reduction
 };
 
 /// Whether all that makes up an expression are integers. Each node is looked at once: choices may share theirs.
@@ -115,6 +121,12 @@ class IntegerTest {
 bool is_integer(const Expr& expr, const Program& source) { return IntegerTest(source).holds(expr); }
 
 }  // namespace
+
+bool compute_the_same(const Staged& a, const Staged& b) {
+  // Placeholders do not count in the hash of a shape: what differs in it need not be written in the other's.
+  return a.type == b.type && a.expr->shape_hash == b.expr->shape_hash &&
+         substitute(a.expr, {{a.placeholder, b.placeholder}}) == b.expr;
+}
 
 ValueType argument_type(const Expr& expr, ValueType type, const Program& source) {
   if (expr->kind == NodeKind::Access) return ValueType::index;

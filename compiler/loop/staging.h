@@ -20,6 +20,9 @@ struct Staged {
   Range range;  // 0 <= placeholder < extent, where several loops read different parts
 };
 
+/// Whether both compute the same at each element, in the same type.
+bool compute_the_same(const Staged& a, const Staged& b);
+
 /// What is known before a loop.
 struct StageScope {
   std::function<bool(Symbol)> is_available;
