@@ -29,13 +29,15 @@ Expr written_out(const Expr& sum, const OpenedReduce& opened, std::int64_t terms
 /// The expression inside `inside` reductions. Of sums directly inside each other, which are one sum over several
 /// indices, only the outermost is looked at.
 Expr at_depth(const Expr& expr, int depth, int inside, bool directly = false) {
+  if (expr->height == 0) return expr;
   if (expr->kind != NodeKind::Reduce)
     return map_children(expr, [&](const Expr& child) { return at_depth(child, depth, inside); });
-  const OpenedReduce opened = open(expr);
-  const Expr inner = map_opened(expr, opened, [&](const Expr& child) {
+  const bool is_innermost = std::ranges::all_of(expr->args, [](const Expr& arg) { return arg->height == 0; });
+  const auto at_depth_inside = [&](const Expr& child) {
     return at_depth(child, depth, inside + 1, child->kind == NodeKind::Reduce && child->reduce == expr->reduce);
-  });
-  const auto terms = known_extent(opened.range);
+  };
+  const Expr inner = is_innermost ? expr : map_opened(expr, open(expr), at_depth_inside);
+  const auto terms = known_extent(expr->range);
   if (directly || inside <= depth || inside == 0 || !terms || *terms < 2) return inner;
   return written_out(inner, open(inner), *terms);
 }

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "compiler/analysis/inside_proof.h"
 #include "compiler/diff/guards.h"
@@ -61,15 +64,24 @@ struct AxisRead {
   Scope scope;
 };
 
-std::vector<AxisRead> reads_of(const Program& program, const std::string& name) {
-  std::vector<AxisRead> reads;
-  for (const Definition& reader : program.definitions) {
-    if (!read_counts(reader.body).contains(name)) continue;
-    rewrite_bottom_up(reader.body, Scope::of(reader), [&](const Expr& e, const Scope& scope) {
-      if (e->kind == NodeKind::Access && e->tensor == name) reads.push_back({e->subscripts, scope});
-      return e;
-    });
+/// The definitions that read each tensor, by their place in the program. This pass takes conditions on axes out of
+/// bodies, which read nothing.
+using Readers = std::map<std::string, std::vector<std::size_t>>;
+
+Readers readers_in(const Program& program) {
+  Readers readers;
+  for (std::size_t i = 0; i < program.definitions.size(); ++i) {
+    for (const auto& [name, count] : read_counts(program.definitions[i].body)) readers[name].push_back(i);
   }
+  return readers;
+}
+
+std::vector<AxisRead> reads_by(const Definition& reader, const std::string& name) {
+  std::vector<AxisRead> reads;
+  rewrite_bottom_up(reader.body, Scope::of(reader), [&](const Expr& e, const Scope& scope) {
+    if (e->kind == NodeKind::Access && e->tensor == name) reads.push_back({e->subscripts, scope});
+    return e;
+  });
   return reads;
 }
 
@@ -106,14 +118,19 @@ bool implies(const AxisRead& read, const Affine& row) {
 }
 
 /// Without the elements outside of a band that nobody reads.
-std::optional<Definition> without_unread(const Program& program, const Definition& definition) {
-  const std::vector<AxisRead> reads = reads_of(program, definition.name);
-  if (reads.empty()) return std::nullopt;
-  std::vector<Affine> rows = rows_of_axes(reads.front());
-  std::erase_if(rows, [&](const Affine& row) {
-    return std::ranges::any_of(reads, [&](const AxisRead& read) { return !implies(read, row); });
-  });
-  auto result = rows.empty() ? std::nullopt : with_rows(definition, rows);
+std::optional<Definition> without_unread(const Program& program, const Readers& readers, const Definition& definition) {
+  const auto reading = readers.find(definition.name);
+  if (reading == readers.end()) return std::nullopt;
+  std::optional<std::vector<Affine>> rows;
+  for (const std::size_t reader : reading->second) {
+    for (const AxisRead& read : reads_by(program.definitions[reader], definition.name)) {
+      if (!rows) rows = rows_of_axes(read);
+      std::erase_if(*rows, [&](const Affine& row) { return !implies(read, row); });
+      if (rows->empty()) return std::nullopt;
+    }
+  }
+  if (!rows) return std::nullopt;
+  auto result = with_rows(definition, *rows);
   const double least = is_library_product(program, definition) ? kProductInBox : kOtherInBox;
   const auto gains = [&](const AxisDecl& axis) {
     return assumed_extent(axis.range) * least <= assumed_extent(Range::extent(axis.extent));
@@ -130,27 +147,31 @@ bool reads_element_by_value(const Expr& body, const std::string& name) {
 
 /// Whether the body of the definition and all that read it find the elements that they read. Of what a value names
 /// nothing is known.
-bool suits_readers(const Program& program, const std::string& name) {
-  return std::ranges::all_of(program.definitions, [&](const Definition& reader) {
-    if (reader.name != name && !read_counts(reader.body).contains(name)) return true;
+bool suits_readers(const Program& program, const Readers& readers, const Definition& definition) {
+  const auto suits = [&](const Definition& reader) {
     const auto at = reader.scan ? std::optional(AtStep{*reader.scan, Symbol::axis(0)}) : std::nullopt;
-    return !reads_element_by_value(reader.body, name) &&
+    return !reads_element_by_value(reader.body, definition.name) &&
            InsideProof(program, Inside::Element, at).holds_within(reader.body, domain_of(Scope::of(reader)));
-  });
+  };
+  if (!suits(definition)) return false;
+  const auto reading = readers.find(definition.name);
+  return reading == readers.end() ||
+         std::ranges::all_of(reading->second, [&](std::size_t reader) { return suits(program.definitions[reader]); });
 }
 
 }  // namespace
 
 Program bound_axes(const Program& program) {
   Program result = program;
+  const Readers readers = readers_in(program);
   // What reads the last ones tells which elements of those before them are read.
   for (auto definition = result.definitions.rbegin(); definition != result.definitions.rend(); ++definition) {
     if (definition->output || definition->scan || definition->body->kind == NodeKind::LinearAlgebra) continue;
     auto next = without_choice(*definition);
-    if (!next) next = without_unread(result, *definition);
+    if (!next) next = without_unread(result, readers, *definition);
     if (!next) continue;
     std::swap(*definition, *next);
-    if (!suits_readers(result, definition->name)) std::swap(*definition, *next);
+    if (!suits_readers(result, readers, *definition)) std::swap(*definition, *next);
   }
   return result;
 }
