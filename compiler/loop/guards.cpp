@@ -77,20 +77,22 @@ class Guarding {
   /// A condition reads elements by value only where the conditions before it on that value leave the result open:
   /// `idx[s] >= 0 and x[idx[s]] > 0`.
   Expr guarded_conditions(const Expr& expr) {
-    return map_children(expr, [&](const Expr& arg) {
-      std::vector<Expr> before = deciding(expr, arg);
-      if (before.empty()) return apply(arg);
-      return Guarding(proof_, domain_, with(all_of(std::move(before))), this).whole(arg);
-    });
+    std::vector<Expr> guarded;
+    for (const Expr& arg : expr->args) {
+      std::vector<Expr> before;
+      for (const std::size_t k : deciding(expr, arg))
+        before.push_back(is_call(expr, "and") ? guarded[k] : call("not", {guarded[k]}));
+      guarded.push_back(before.empty() ? apply(arg)
+                                       : Guarding(proof_, domain_, with(all_of(std::move(before))), this).whole(arg));
+    }
+    return with_args(expr, std::move(guarded));
   }
 
-  /// The conditions before this one that mention a value at which it reads elements, as they hold where it is
-  /// evaluated.
-  static std::vector<Expr> deciding(const Expr& joint, const Expr& condition) {
-    std::vector<Expr> before;
-    for (const Expr& other : joint->args) {
-      if (!condition->gathers || other == condition) break;
-      if (reads_at_value_of(condition, other)) before.push_back(is_call(joint, "and") ? other : call("not", {other}));
+  /// Which of the conditions before this one mention a value at which it reads elements.
+  static std::vector<std::size_t> deciding(const Expr& joint, const Expr& condition) {
+    std::vector<std::size_t> before;
+    for (std::size_t k = 0; k < joint->args.size() && joint->args[k] != condition; ++k) {
+      if (condition->gathers && reads_at_value_of(condition, joint->args[k])) before.push_back(k);
     }
     return before;
   }

@@ -69,7 +69,7 @@ class KernelLowering {
     read_[root.definition.name] = out;
     NestBuilder nest(result_.program, read_, fused_.program);
     nest.know_steps(fused_, kernel_.roots.front().definition);
-    ScatterLoops loops = scatter_loops(root);
+    ScatterLoops loops = scatter_loops(root, sum);
     if (loops.lanes) loops.vector->range = split(nest, *kernel_.vector, false, true);
     loops.rows.range = split(nest, *kernel_.sample, true, false);
     result_.chunks->repeats_work = true;
@@ -115,12 +115,15 @@ class KernelLowering {
   }
 
   /// The vector loop is the innermost one, unless the range of another depends on its index.
-  ScatterLoops scatter_loops(const KernelRoot& root) const {
+  ScatterLoops scatter_loops(const KernelRoot& root, const Scatter& sum) const {
     ScatterLoops loops{kernel_.vector, false, *kernel_.sample, root.locals};
     if (!kernel_.vector) return loops;
-    const auto depends = [&](const LoopIndex& loop) { return mentions(loop.range, kernel_.vector->symbol); };
+    const Symbol vector = kernel_.vector->symbol;
+    const auto depends = [&](const LoopIndex& loop) { return mentions(loop.range, vector); };
     const auto inner = std::ranges::find_if(loops.others, depends);
-    if (inner != loops.others.end()) {
+    const bool moves_terms =
+        std::ranges::any_of(sum.loops, [&](const OpenedReduce& loop) { return mentions(loop.range, vector); });
+    if (inner != loops.others.end() || moves_terms) {
       loops.others.insert(inner, *loops.vector);
       loops.vector.reset();
     }

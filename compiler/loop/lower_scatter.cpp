@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <utility>
+#include <vector>
 
 #include "compiler/expression/reductions.h"
 #include "compiler/loop/lower.h"
@@ -133,8 +136,22 @@ class ScatterLowering {
 
   std::vector<Affine> emit_values() {
     std::vector<Affine> values;
-    for (const Expr& value : sum_.values) values.emplace_back(Symbol::value(nest_.emit(value, ValueType::index)));
+    for (const Expr& value : sum_.values)
+      values.emplace_back(Symbol::value(nest_.emit(guarded_value(value), ValueType::index)));
     return values;
+  }
+
+  /// Where conditions say that a term does not count, the value that names its element need not be there. Of a
+  /// condition that does not hold, 0 stands for it: what goes to that element is neutral.
+  Expr guarded_value(const Expr& value) const {
+    const auto is_known = [&](const Expr& condition) {
+      return !sum_.depends_on_element(condition) && (!loops_.vector || !condition->depends_on(loops_.vector->symbol));
+    };
+    std::vector<Expr> known;
+    std::ranges::copy_if(sum_.conditions, std::back_inserter(known), is_known);
+    if (known.empty() || nest_.reads_inside(value)) return value;
+    const Expr condition = known.size() == 1 ? known.front() : call("and", std::move(known));
+    return guarded(call("where", {condition, value, constant(0)}));
   }
 
   static Affine with_values(const Affine& affine, const std::vector<Affine>& values) {

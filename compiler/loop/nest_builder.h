@@ -98,6 +98,8 @@ class NestBuilder {
   Expr guarded(const Expr& expr, std::optional<AtStep> at = {}) const {
     return guard_accesses(expr, source_, domain_at(frames_.size() - 1), std::move(at));
   }
+  /// Whether all that the expression reads is inside of its tensor at the current place, whatever its conditions say.
+  bool reads_inside(const Expr& expr) const;
   /// Whether the ends of the range can be read here, the same in all lanes.
   bool may_bound(const ValueRange& range) const;
   /// The part of a loop's range that lies in the other.

@@ -17,6 +17,10 @@ bool NestBuilder::is_safe_everywhere(const Staged& staged) const {
   return InsideProof(source_, Inside::Storage).holds_within(staged.expr, domain);
 }
 
+bool NestBuilder::reads_inside(const Expr& expr) const {
+  return InsideProof(source_, Inside::Storage).holds_unguarded(expr, domain_at(frames_.size() - 1));
+}
+
 /// Scratch that stays in the nearest cache: of values that differ between lanes, and of others.
 std::int64_t NestBuilder::longest_stage() const {
   constexpr std::int64_t kLongestVarying = 128, kLongestUniform = 4096;

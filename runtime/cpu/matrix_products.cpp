@@ -166,9 +166,10 @@ class SingleProduct {
     }
   }
 
+  /// Rows and depths beyond the tile and the part need not be there: an operand has none for a row whose band is empty.
   void add_block(const ProductTile& tile, const Stretch& part, T beta) const {
     multiply({left_at(tile.row, part.first), is_transposed(call_.left) ? cblas::kTranspose : cblas::kNoTranspose,
-              to_blas_int(leading_dimension(call_.left, call_.rows, call_.depth))},
+              to_blas_int(leading_dimension(call_.left, tile.rows, part.end - part.first))},
              tile, part, beta);
   }
 
@@ -178,9 +179,9 @@ class SingleProduct {
     const int rows = to_blas_int(tile.rows), columns = to_blas_int(tile.columns), depth = to_blas_int(extent);
     const Matrix<T> b{right_at(part.first, tile.column),
                       is_transposed(call_.right) ? cblas::kTranspose : cblas::kNoTranspose,
-                      to_blas_int(leading_dimension(call_.right, call_.depth, call_.columns))};
+                      to_blas_int(leading_dimension(call_.right, extent, tile.columns))};
     T* const c = out_at(tile.row, tile.column);
-    const int stride = to_blas_int(leading_dimension(call_.out, call_.rows, call_.columns));
+    const int stride = to_blas_int(leading_dimension(call_.out, tile.rows, tile.columns));
     if constexpr (std::is_same_v<T, float>) {
       if (is_large(tile.rows, tile.columns, extent) && onednn::prepare() &&
           onednn::suits(a.transposition, a.stride, b.transposition, b.stride))

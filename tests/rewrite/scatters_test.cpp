@@ -49,6 +49,7 @@ TEST_CASE("sums by value take a step for each term, whatever these read of the e
   CHECK(is_scatter("y[v] = argmin[s](where(i[s] == v, sin(w[s]), inf))"));
   CHECK(is_scatter("y[v]: i32 = argmin[s](where(i[s] == v, w[s], inf))"));
   CHECK(is_scatter("y[v]: i32 = sum[s](where(i[s] == v, 1, 0))"));
+  CHECK(is_scatter("y[v] = sum[c](x[v,c]*sum[s](where(i[s] == v, w[s]*x[i[s],c], 0)))"));     // before x multiplies it
   CHECK(is_scatter("y[t] = sum[v](g[t]*u[v]*sum[s](where(i[s] == v, w[s]*exp(u[v]), 0)))"));  // before u multiplies it
   CHECK(is_scatter("y[v] = max[s](where(i[s] == v, w[s], 0))"));     // 0 counts where there are others
   CHECK(is_scatter("y[v] = argmax[s](where(i[s] == v, w[s], 0))"));  // and the first of these

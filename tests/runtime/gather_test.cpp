@@ -13,9 +13,12 @@
 #include "runtime/session.h"
 #include "tests/devices.h"
 #include "tests/diff/gradient_check.h"
+#include "tests/runtime/check_everywhere.h"
 #include "tests/setting.h"
 
 using namespace moxie;
+using test::check_close;
+using test::check_everywhere;
 using Values = std::vector<double>;
 
 namespace {
@@ -44,39 +47,6 @@ Values cotangent(int rows) {
 }
 
 const Values kIndices = {3, 0, 4, 3, 3, 1, 0};
-
-void check_close(const Values& found, const Values& expected, double tolerance) {
-  REQUIRE(found.size() == expected.size());
-  for (std::size_t k = 0; k < found.size(); ++k) {
-    CAPTURE(k);
-    const bool is_close =
-        found[k] == expected[k] || found[k] == doctest::Approx(expected[k]).epsilon(tolerance).scale(1);
-    CHECK_MESSAGE(is_close, found[k] << " instead of " << expected[k]);
-  }
-}
-
-/// On every device in both precisions; the evaluator too.
-void check_everywhere(const std::string& text, const DimValues& dims, const TensorValues& inputs,
-                      const TensorValues& expected, const std::vector<std::string>& outputs = {},
-                      const std::vector<std::string>& wrt = {}) {
-  for (const DType dtype : {DType::f64, DType::f32}) {
-    Program program = with_dtype(parse(text), dtype);
-    if (!outputs.empty()) program = differentiate(program, outputs, wrt);
-    CHECK(parse(print(program)) == parse(print(parse(print(program)))));
-    CAPTURE(to_string(dtype));
-    const double tolerance = dtype == DType::f64 ? 1e-12 : 2e-6;
-    const TensorValues reference = evaluate(program, dims, inputs);
-    for (const auto& [name, values] : expected) check_close(reference.at(name), values, 1e-12);
-    for (const auto& device : test::test_devices()) {
-      CAPTURE(device->name());
-      const TensorValues found = test::run_on(device, program, dims, inputs);
-      for (const auto& [name, values] : expected) {
-        CAPTURE(name);
-        check_close(found.at(name), values, tolerance);
-      }
-    }
-  }
-}
 
 }  // namespace
 
@@ -295,85 +265,6 @@ TEST_CASE("a value outside is reported where it is checked, and harmless where n
   }
 }
 
-TEST_CASE("sums and extrema by value take a step for each term, and give the same bits for any number of threads") {
-  const struct {
-    const char* text;
-    DimValues dims;
-  } cases[] = {
-      {"dim S dynamic, V, N\nindex s:S, v:V, n:N\ninput i[S]: i32, w[S,N]\n"
-       "output y[v,n] = sum[s](where(i[s] == v, exp(w[s,n])*3, 0))",
-       {{"S", 300}, {"V", 200}, {"N", 35}}},
-      {"dim S dynamic, V\nindex s:S, v:V\ninput i[S]: i32, w[S]\noutput y[v] = sum[s](where(i[s] == v, w[s], 0))",
-       {{"S", 500}, {"V", 170}}},
-      {"dim S dynamic, V, U\nindex s:S, v:V, u:U\ninput i[S]: i32, w[S]\n"
-       "output y[u,v] = sum[s](where(v == i[s] and i[S-1-s] == u, w[s], 0))",
-       {{"S", 200}, {"V", 150}, {"U", 130}}},
-      {"dim B dynamic, T, V, N\nindex b:B, t:T, v:V, n:N\ninput i[B,T]: i32, w[B,T,N]\n"
-       "output y[n,v] = -sum[b,t](where(i[b,t]+1 == v and i[b,t] > 2, w[b,t,n]*2, 0))",
-       {{"B", 20}, {"T", 30}, {"V", 100}, {"N", 3}}},
-      {"dim B dynamic, T, V, N\nindex b:B, t:T, v:V, n:N\ninput i[B,T]: i32, w[B,T,N]\n"
-       "output y[b,v,n] = sum[t](where(v == 2*i[b,t]-t, w[b,t,n]*sum[k in 0..V](where(i[b,t] == k, 1.5, 0)), 0))",
-       {{"B", 5}, {"T", 40}, {"V", 90}, {"N", 20}}},
-      {"dim S dynamic, V, N\nindex s:S, v:V, n:N\ninput i[S]: i32, w[S,N], u[V,N], c[V]\n"
-       "output y[v,n] = sum[s](where(i[s] == v, exp(w[s,n] - u[v,n])*max[k in 0..N](u[v,k]), 0)) + c[v]",
-       {{"S", 90}, {"V", 100}, {"N", 20}}},
-      {"dim S, V\nindex s:S, v:V, c in 0..3\ninput i[S]: i32, w[S]\n"
-       "output y[v,c] = where(c == 1, sum[s](where(i[s] == v, w[s], 0)), 2)",
-       {{"S", 40}, {"V", 120}}},
-      {"dim S dynamic, V, N\nindex s:S, v:V, n:N\ninput i[S]: i32, w[S,N]\n"
-       "output y[v,n] = max[s](where(i[s] == v and w[s,n] > -0.5, sin(3*w[s,n]), -inf))",
-       {{"S", 300}, {"V", 200}, {"N", 35}}},
-      {"dim S dynamic, V\nindex s:S, v:V\ninput i[S]: i32, w[S]\n"
-       "output y[v] = min[s](where(i[s] == v, where(w[s] < 0.3, w[s], inf), inf))",
-       {{"S", 500}, {"V", 170}}},
-      {"dim S dynamic, V\nindex s:S, v:V\ninput i[S]: i32, w[S]\n"
-       "output y[v] = logsumexp[s](where(i[s] == v, 50*w[s], -inf))",
-       {{"S", 500}, {"V", 170}}},
-      // The first of equal ones, and of nothing but what is left out.
-      {"dim S dynamic, V\nindex s:S, v:V\ninput i[S]: i32, w[S]\n"
-       "output y[v] = argmax[s](where(i[s] == v, floor(3*w[s]), -inf))",
-       {{"S", 700}, {"V", 170}}},
-      {"dim S dynamic, V, T\nindex s:S, v:V, t:T\ninput i[S]: i32, w[S]\n"
-       "output y[v] = argmin[s](where(w[s] > 0, where(i[s] == v, max(w[s], 0.4), inf), inf))*w[0]",
-       {{"S", 700}, {"V", 170}, {"T", 2}}},
-      // Positions in lanes, of what is computed.
-      {"dim S dynamic, V, N\nindex s:S, v:V, n:N\ninput i[S]: i32, w[S,N]\n"
-       "output y[v,n]: i32 = argmin[s](where(i[s] == v, floor(2*w[s,n]), inf))",
-       {{"S", 300}, {"V", 130}, {"N", 20}}},
-      {"dim S dynamic, V\nindex s:S, v:V\ninput i[S]: i32, w[S]\n"  // logarithms that are NaN are the largest
-       "output y[v] = argmax[s](where(i[s] == v, log(w[s] + 0.5), -inf))",
-       {{"S", 300}, {"V", 130}}},
-      // What is left out counts, where anything is: also as the first of equal ones.
-      {"dim S dynamic, V\nindex s:S, v:V\ninput i[S]: i32, w[S]\noutput y[v] = max[s](where(i[s] == v, w[s], 0))",
-       {{"S", 500}, {"V", 170}}},
-      {"dim S dynamic, V\nindex s:S, v:V\ninput i[S]: i32, w[S]\n"
-       "output y[v] = argmax[s](where(i[s] == v, max(floor(3*w[s]), 0), 0)) +"
-       " 1000*argmin[s](where(v == i[s], w[s], 0.3)) + min[s](where(i[s] == v, w[s], 0.3))",
-       {{"S", 700}, {"V", 170}}},
-      {"dim B, S dynamic, V\nindex b:B, s:S, v:V\ninput i[B,S]: i32, w[B,S]\n"
-       "output y[b,v] = max[s](where(i[b,s]*0 == v, w[b,s], -2)) + argmax[s](where(0*i[b,s] == v, w[b,s], 0.25))",
-       {{"S", 60}, {"B", 3}, {"V", 100}}},
-  };
-  for (const auto& [text, dims] : cases) {
-    CAPTURE(text);
-    const Program program = parse(text);
-    TensorValues inputs = test::random_inputs(program, dims, 5);
-    for (std::size_t k = 0; k < inputs.at("i").size(); ++k)
-      inputs.at("i")[k] = static_cast<double>((k * k * 7 + 3 * k) % 120) - 10;
-    check_everywhere(text, dims, inputs, {{"y", evaluate(program, dims, inputs).at("y")}});
-    Values first;
-    for (const int threads : {1, 2, 5}) {
-      DeviceOptions options;
-      options.threads = threads;
-      const auto device = test::test_device("cpu", options);
-      if (!device) continue;
-      const Values y = test::run_on(device, program, dims, inputs).at("y");
-      if (first.empty()) first = y;
-      CHECK(y == first);
-    }
-  }
-}
-
 TEST_CASE("integers that singles do not hold are compared as they are, also where a condition guards them") {
   const TensorValues inputs = {{"i", {16777216, 16777217, 16777217, 16777218}}, {"w", {1, 2, 3, 4}}};
   check_everywhere(
@@ -381,62 +272,6 @@ TEST_CASE("integers that singles do not hold are compared as they are, also wher
       "output y[s] = where(s >= 1, where(i[s-1] == i[s], w[s], 0), 5)\n"
       "output z[s] = where(where(s >= 1, i[s-1], 16777217) == i[s], 1, 0)\n",
       {{"S", 4}}, inputs, {{"y", {5, 0, 3, 0}}, {"z", {0, 0, 1, 0}}});
-}
-
-TEST_CASE("extrema by value of nothing read nothing") {
-  const Program program = parse(
-      "dim S dynamic, V\nindex s:S, v:V\ninput i[S]: i32, w[S]\noutput y[v] = max[s](where(i[s] == v, w[s], 0))\n"
-      "output at[v] = argmax[s](where(i[s] == v, w[s], 0))\n");
-  for (const auto& device : test::test_devices()) {
-    CAPTURE(device->name());
-    const TensorValues found = test::run_on(device, program, {{"S", 0}, {"V", 5000}}, {{"i", {}}, {"w", {}}});
-    CHECK(found.at("y") == Values(5000, -HUGE_VAL));
-    CHECK(found.at("at") == Values(5000, HUGE_VAL));
-  }
-}
-
-TEST_CASE("infinite factors of a sum by value stay as they are written") {
-  const Program program = parse(
-      "dtype f64\ndim S, V\nindex s:S, v:V\ninput x[S], w[S], idx[S]: i32\n"
-      "output y[v] = sum[s](w[s]*where(idx[s] == v, x[s], 0))\n"
-      "output z[v] = sum[s](where(idx[s] == v, w[s]*x[s], 0))\n");
-  const DimValues dims = {{"S", 3}, {"V", 2}};
-  const TensorValues inputs = {
-      {"x", {1, 2, 3}}, {"w", {std::numeric_limits<double>::infinity(), 5, 7}}, {"idx", {0, 1, 1}}};
-  for (const auto& device : test::test_devices()) {
-    CAPTURE(device->name());
-    const TensorValues got = test::run_on(device, program, dims, inputs);
-    CHECK(std::isinf(got.at("y")[0]));
-    CHECK(std::isnan(got.at("y")[1]));  // infinity times the zero of the other branch
-    CHECK(std::isinf(got.at("z")[0]));
-    CHECK(got.at("z")[1] == 31);
-  }
-}
-
-TEST_CASE("what is added by value is symmetric in two axes, of which one is the vector loop") {
-  // numpy: np.einsum("ijk,nk,ni,nj->n", u, w[el], a, a), and its gradient np.einsum("nk,ni,nj,n->ijk", w[el], a, a,
-  // cot)
-  constexpr const char* kText = R"(
-    dim N dynamic, I = 4, K = 2, E = 3
-    index n:N, i:I, j:I, k:K
-    input a[N,I], u[I,I,K], w[E,K], el[N]: i32 >= 0
-    output y[n] = sum[i,j](sum[k](u[i,j,k]*w[el[n],k])*a[n,i]*a[n,j])
-  )";
-  const Values el = {2, 0, 2};
-  Values a, u, w, y(3, 0.0), gradient(32, 0.0);
-  for (int k = 0; k < 12; ++k) a.push_back(k % 5 - 1.5);
-  for (int k = 0; k < 32; ++k) u.push_back(k * 3 % 7 - 2);
-  for (int k = 0; k < 6; ++k) w.push_back(k - 2.5);
-  for (std::size_t n = 0; n < 3; ++n) {
-    for (std::size_t at = 0; at < 32; ++at) {
-      const double rest = w[2 * static_cast<std::size_t>(el[n]) + at % 2] * a[4 * n + at / 8] * a[4 * n + at / 2 % 4];
-      y[n] += u[at] * rest;
-      gradient[at] += rest * static_cast<double>(n + 1);
-    }
-  }
-  check_everywhere(kText, {{"N", 3}, {"I", 4}, {"K", 2}, {"E", 3}},
-                   {{"a", a}, {"u", u}, {"w", w}, {"el", el}, {"cot.y", {1, 2, 3}}}, {{"y", y}, {"grad.u", gradient}},
-                   {"y"}, {"u"});
 }
 
 TEST_CASE("integers that are computed name elements of integers, which name rows") {
@@ -507,6 +342,21 @@ TEST_CASE("what a gradient reads at a value, it reads where the value is a posit
     check_close(found.at("grad.x"), {0, 0, 0, 0, 2, 3, 2, 3, 0, 0, 0, 0}, 1e-6);
     check_close(found.at("grad.W"), {12, 14}, 1e-6);
   }
+}
+
+TEST_CASE("conditions on a value are only looked at where the value itself is inside") {
+  // The gradient by p[n] has the conditions d[n+1] == v and q[d[n+1]] > 0 inside of n+1 < N.
+  const char* text = R"(
+    dim N dynamic
+    index n:N, m:N
+    input p[N], q[N], d[N]: i32 >= 0
+    output o[n] = sum[m in 1..N](where(d[m] == n and q[n] > 0, p[m-1], 0))
+  )";
+  const test::Setting check("MOXIE_CHECK", "bounds");
+  check_everywhere(
+      text, {{"N", 5}},
+      {{"p", {1, 2, 3, 4, 5}}, {"q", {1, -1, 1, 1, 1}}, {"d", {4, 1, 2, 0, 2}}, {"cot.o", {3, 5, 7, 1, 9}}},
+      {{"o", {3, 0, 6, 0, 0}}, {"grad.p", {0, 7, 3, 7, 0}}, {"grad.q", {0, 0, 0, 0, 0}}}, {"o"}, {"p", "q"});
 }
 
 TEST_CASE("the C++ form says the same") {

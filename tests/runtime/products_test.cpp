@@ -157,6 +157,11 @@ TEST_CASE("products with triangles and bands, and their gradients, are products 
   check(formula("sum[k in 0..i+1](exp(A[i,k] - B[i,0])*B[k,j])"), 1, 1);
   check(formula("sum[k in 0..i](A[i,k]*exp(B[k,j]))"), 1, 1);  // an operand without the last row
   check(formula("sum[k in i..M](exp(A[k,i] - B[k,0])*B[k,0]*B[k,j])"), 1, 1);
+  // The operand has no column for the last row, which sums nothing.
+  check(parse("dim M dynamic, N = 130\nindex i:M, k:M, j:N, r:M-1, s:M-1\ninput A[M,N], B[M,N]\n"
+              "let a[r,s in 0..r+1] = exp(sum[j](A[r+1,j]*B[s,j]))\n"
+              "output C[i,j] = sum[k in i+1..M](a[k-1,i]*B[k,j])\n"),
+        2, 1);
 }
 
 TEST_CASE("attention with a causal mask, and its gradient, are products around kernels") {

@@ -28,6 +28,7 @@ class Finder {
       open_loops(body);
     }
     for (const Expr& condition : conditions_) found_.term = masked(condition);
+    found_.conditions = conditions_;
     for (const Scatter::Target& target : found_.targets) read_at(target);
     const bool gathers = std::ranges::any_of(
         found_.targets, [](const Scatter::Target& target) { return target.element.mentions_value(); });

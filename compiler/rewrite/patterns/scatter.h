@@ -43,7 +43,8 @@ struct Scatter {
   std::optional<Rival> rival;         // only for ArgMax and ArgMin: their single loop runs over positions
   /// Where the index of a loop has to be for the term's conditions to hold, by what stands outside of the loop.
   std::vector<std::pair<Symbol, ValueRange>> ranges;
-  Expr term;  // does not depend on the axes of the targets; on that of the span it may
+  std::vector<Expr> conditions;  // what else has to hold where a term counts; they stand in the term
+  Expr term;                     // does not depend on the axes of the targets; on that of the span it may
 };
 
 /// f32(where(condition, e, left_out)) -> where(condition, f32(e), f32(left_out)), as masks are looked for.

@@ -37,16 +37,19 @@ bool fits_in_memory(const Program& known, const Definition& user, const Expr& ex
 
 /// sum[t](a * sum[s](b)) with a long range of s -> sum[s](sum[t](a * b)): the long sum is the one that is split off,
 /// with the fewest elements. Not if its range is data: it is short then, and found as such where nothing is done to it.
+/// Nor if its terms go where values say: the factors of elements would keep it from taking a step for each term alone.
 std::optional<Expr> long_sum_first(const Program& program, const Algebra& algebra, const Expr& expr,
                                    const Scope& scope) {
   if (expr->kind != NodeKind::Reduce || expr->reduce != ReduceKind::Sum || is_long(expr->range, scope))
     return std::nullopt;
   const OpenedReduce outer = open(expr);
+  const Scope inside = scope.with(outer.index, outer.range);
   Product product = algebra.product_of(outer.body);
   const auto inner = std::ranges::find_if(product.factors, [&](const Factor& factor) {
     const Expr& e = factor.base;
     return factor.power == 1 && e->kind == NodeKind::Reduce && e->reduce == ReduceKind::Sum && is_long(e->range) &&
-           e->depends_on(outer.index) && !mentions(e->range, outer.index) && !ranged_reduce(program, e);
+           e->depends_on(outer.index) && !mentions(e->range, outer.index) && !ranged_reduce(program, e) &&
+           !worthwhile_scatter(program, e, inside);
   });
   if (inner == product.factors.end()) return std::nullopt;
   const OpenedReduce opened = open(inner->base);
