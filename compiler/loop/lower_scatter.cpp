@@ -48,7 +48,7 @@ class ScatterLowering {
         term_(sum.term) {}
 
   void run() {
-    if (!loops_.vector && sums_along_rows(term_)) nest_.reduce_in_lanes(1);
+    if (sums_along_rows(term_)) nest_.reduce_in_lanes(1);
     set_to_neutral();
     add_terms();
   }
@@ -65,6 +65,14 @@ class ScatterLowering {
                       {.vector = loops_.lanes, .parallel = !loops_.lanes});
     build();
     if (loops_.vector) nest_.close_loop();
+  }
+
+  /// Sums that all elements of a term have in common. (Attention over ranges: the gradient by the values of 64 features
+  /// formed the products of queries and keys again for each feature.)
+  void reduce_before_lanes(const Expr& term) {
+    if (!loops_.vector) return;
+    Work work{Work::Target::Buffer, out_, {}, std::nullopt, type_, term, {*loops_.vector}, cite(root_.definition)};
+    nest_.reduce_before_loops(std::move(work));
   }
 
   void set_to_neutral() {
@@ -89,9 +97,11 @@ class ScatterLowering {
     for (const OpenedReduce& loop : sum_.loops) open_term_loop(loop);
     if (sum_.span) {
       open_span(*sum_.span);
+      reduce_before_lanes(term_);
       in_lanes([&] { add_to_span(); });
     } else {
       const std::vector<Affine> written = open_once();
+      reduce_before_lanes(substitute(term_, in_once()));
       in_lanes([&] { add_term(written); });
     }
     for (; opened_ > 0; --opened_) nest_.close_loop();
@@ -164,6 +174,7 @@ class ScatterLowering {
     Range range = range_of(span.axis);
     for (const Affine& low : span.lows) range.lows.push_back({1, with_values(low, values)});
     for (const Affine& high : span.highs) range.highs.push_back({1, with_values(high, values)});
+    nest_.know_piece(range, range_of(span.axis));
     open_counted(span.axis, range, true);
   }
 
@@ -197,14 +208,19 @@ class ScatterLowering {
     return element;
   }
 
+  Replacement in_once() const {
+    Replacement here;
+    for (const OpenedReduce& loop : sum_.loops) here.emplace_back(loop.index, Affine(loop.index) + Affine(once_));
+    return here;
+  }
+
   /// What the element holds and what the term computes depend on the variable of the loop that may have no iteration,
   /// so that they stay inside.
   void add_term(const std::vector<Affine>& written) {
     std::vector<Affine> read = root_.subscripts;
     for (const Scatter::Target& target : sum_.targets)
       std::ranges::replace(read, Affine(target.axis), target.element + Affine(once_));
-    Replacement here;
-    for (const OpenedReduce& loop : sum_.loops) here.emplace_back(loop.index, Affine(loop.index) + Affine(once_));
+    const Replacement here = in_once();
     const Expr held = tensor_access(root_.definition.name, std::move(read), sum_.values);
     // The loop that has an iteration says that the element is inside.
     std::vector<Affine> element;

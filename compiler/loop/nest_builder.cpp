@@ -169,12 +169,22 @@ bool NestBuilder::waits_for(const Expr& expr, const std::vector<Reduction>& pend
 
 void NestBuilder::build(std::vector<Work> given) {
   std::vector<Work> works = without_masks(std::move(given));
-  std::vector<Reduction> pending;
-  for (const Work& work : works) collect_reductions(work, pending);
   std::vector<Work*> looping;
   for (Work& work : works) {
     if (!work.loops.empty()) looping.push_back(&work);
   }
+  run_loops(works, std::move(looping));
+  for (const Work& work : works) {
+    if (work.loops.empty()) finish_work(work);
+  }
+}
+
+void NestBuilder::reduce_before_loops(Work work) { run_loops({std::move(work)}, {}); }
+
+/// The reductions that can be computed here, and the works that have loops of their own.
+void NestBuilder::run_loops(const std::vector<Work>& works, std::vector<Work*> looping) {
+  std::vector<Reduction> pending;
+  for (const Work& work : works) collect_reductions(work, pending);
   while (!pending.empty() || !looping.empty()) {
     std::vector<Reduction> ready;
     for (const Reduction& r : pending) {
@@ -202,9 +212,6 @@ void NestBuilder::build(std::vector<Work> given) {
     run_group(range, vector, ready, ready_works, later_over(range, ready, pending, ready_works, looping));
     std::erase_if(pending, [&](const Reduction& p) { return find_value(p.expr, p.type).has_value(); });
     std::erase_if(looping, [&](const Work* work) { return std::ranges::find(ready_works, work) != ready_works.end(); });
-  }
-  for (const Work& work : works) {
-    if (work.loops.empty()) finish_work(work);
   }
 }
 

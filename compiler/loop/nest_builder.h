@@ -60,7 +60,7 @@ class NestBuilder {
   /// Factors that occur in many products stand first in each, so that products share their beginnings.
   void count_factors(const Expr& expr);
   /// Loops over `piece` run through a part of `whole`.
-  void know_piece(const Range& piece, const Range& whole) { pieces_.emplace_back(piece, whole); }
+  void know_piece(const Range& piece, const Range& whole);
   /// A symbol that no loop opens has a value in this range.
   void know_range(Symbol symbol, const Range& range) { known_.emplace_back(symbol, range); }
   /// The ranges of the arguments that are steps, in a kernel that computes steps of this definition.
@@ -82,6 +82,8 @@ class NestBuilder {
   /// computed between them.
   void compute_in_elements() { computes_in_elements_ = true; }
   void build(std::vector<Work> works);
+  /// Computes the reductions of the work that loops to be opened inside have in common.
+  void reduce_before_loops(Work work);
 
   // ---- loops and statements at the current place ----
   /// Opens a loop; `index` stands for its variable in expressions until the matching close_loop().
@@ -190,6 +192,7 @@ class NestBuilder {
   int products_with(const Expr& a, const Expr& b) const;
   void order_factors(std::span<Operand> factors) const;
   std::vector<Work> without_masks(std::vector<Work> works) const;
+  void run_loops(const std::vector<Work>& works, std::vector<Work*> looping);
   bool waits_for(const Expr& expr, const std::vector<Reduction>& pending) const;
   void finish_work(const Work& work);
   void finish_search(const Work& work);

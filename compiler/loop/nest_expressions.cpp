@@ -159,6 +159,12 @@ ValueId NestBuilder::emit_node(const Expr& expr, ValueType type) {
 }
 
 /// What is known of the indices of the outermost `depth` loops.
+void NestBuilder::know_piece(const Range& piece, const Range& whole) {
+  const auto around = std::ranges::find(pieces_, whole, &std::pair<Range, Range>::first);
+  const Range all = around == pieces_.end() ? whole : around->second;
+  pieces_.emplace_back(piece, all);
+}
+
 IndexDomain NestBuilder::domain_at(std::size_t depth) const {
   IndexDomain domain({});
   for (const auto& [symbol, range] : known_) domain.add_range(symbol, range);
