@@ -344,10 +344,11 @@ class PairOrientation {
 };
 
 /// The sample loop along the longest target, and lanes along the last axis that is none and settles none: all lanes add
-/// to the same rows.
+/// to the same rows. Rather along one whose lanes have sums in common.
 LoopChoice loops_of_scatter(const Definition& definition, const Scatter& sum) {
   LoopChoice choice;
   double longest = 0;
+  bool has_common_sums = false;
   for (std::size_t k = definition.scan ? 1 : 0; k < definition.axes.size(); ++k) {
     const Range& range = definition.axes[k].range;
     const Symbol axis = Symbol::axis(static_cast<std::uint32_t>(k));
@@ -361,7 +362,10 @@ LoopChoice loops_of_scatter(const Definition& definition, const Scatter& sum) {
         std::ranges::any_of(sum.values, depends) || std::ranges::any_of(sum.ranges, [&](const auto& range_of_loop) {
           return std::ranges::any_of(range_of_loop.second.bounds, depends);
         });
-    if (!is_target && !settles && has_fixed_extent(range)) choice.vector = choice.fastest = static_cast<int>(k);
+    if (is_target || settles || !has_fixed_extent(range)) continue;
+    const bool in_common = assumed_extent(range) >= kAssumedLanes && sum.has_common_sums(axis);
+    if (in_common || !has_common_sums) choice.vector = choice.fastest = static_cast<int>(k);
+    has_common_sums = has_common_sums || in_common;
   }
   return choice;
 }

@@ -100,6 +100,8 @@ class NestBuilder {
   Expr guarded(const Expr& expr, std::optional<AtStep> at = {}) const {
     return guard_accesses(expr, source_, domain_at(frames_.size() - 1), std::move(at));
   }
+  /// Whether loops are open for all of the expression's indices.
+  bool is_available(const Expr& expr) const;
   /// Whether all that the expression reads is inside of its tensor at the current place, whatever its conditions say.
   bool reads_inside(const Expr& expr) const;
   /// Whether the ends of the range can be read here, the same in all lanes.
@@ -150,7 +152,6 @@ class NestBuilder {
 
   std::string loop_name(const std::string& wanted, const Range& range) const;
   std::optional<ValueId> find_value(const Expr& expr, ValueType type) const;
-  bool is_available(const Expr& expr) const;
   bool is_known(Symbol symbol) const;
   bool is_safe_everywhere(const Staged& staged) const;
   std::int64_t longest_stage() const;

@@ -209,7 +209,7 @@ class Finder {
   /// A loop whose index does not change which element a term goes to becomes a reduction inside the term: the element
   /// is then updated once, not in every iteration of that loop.
   void sum_inside() {
-    const auto is_free = [&](const OpenedReduce& loop) { return !moves_terms(loop.index); };
+    const auto is_free = [&](const OpenedReduce& loop) { return !found_.moves_terms(loop.index); };
     if (std::ranges::all_of(found_.loops, is_free)) return;
     for (auto loop = found_.loops.rbegin(); loop != found_.loops.rend(); ++loop) {
       if (is_free(*loop)) add_inside(*loop);
@@ -224,22 +224,6 @@ class Finder {
     }
     std::erase_if(conditions_, is_inside);
     found_.term = reduce(found_.kind, loop.index, loop.range, found_.term);
-  }
-
-  /// Whether the index moves the elements that terms go to, or the ranges of other loops.
-  bool moves_terms(Symbol index) const {
-    const auto in_value = [&](const Expr& value) { return value->depends_on(index); };
-    const auto in_ends = [&](const std::vector<Affine>& ends) {
-      return std::ranges::any_of(ends, [&](const Affine& end) { return end.mentions(index); });
-    };
-    const auto in_target = [&](const Scatter::Target& target) { return target.element.mentions(index); };
-    const auto in_range = [&](const auto& range) {
-      return range.first == index || std::ranges::any_of(range.second.bounds, in_value);
-    };
-    const auto in_loop = [&](const OpenedReduce& loop) { return mentions(loop.range, index); };
-    return std::ranges::any_of(found_.values, in_value) || std::ranges::any_of(found_.targets, in_target) ||
-           (found_.span && (in_ends(found_.span->lows) || in_ends(found_.span->highs))) ||
-           std::ranges::any_of(found_.ranges, in_range) || std::ranges::any_of(found_.loops, in_loop);
   }
 
   /// The term counts at one element along the axis, which the target gives: what depends on the axis reads that
@@ -309,6 +293,30 @@ std::optional<Scatter> scatter_of(const Program& program, const Definition& defi
     if (axis.range == Range::extent(axis.extent)) axes.push_back(Symbol::axis(k));
   }
   return scatter_of(program, definition.body, axes);
+}
+
+bool Scatter::moves_terms(Symbol index) const {
+  const auto in_value = [&](const Expr& value) { return value->depends_on(index); };
+  const auto in_ends = [&](const std::vector<Affine>& ends) {
+    return std::ranges::any_of(ends, [&](const Affine& end) { return end.mentions(index); });
+  };
+  const auto in_target = [&](const Scatter::Target& target) { return target.element.mentions(index); };
+  const auto in_range = [&](const auto& range) {
+    return range.first == index || std::ranges::any_of(range.second.bounds, in_value);
+  };
+  const auto in_loop = [&](const OpenedReduce& loop) { return mentions(loop.range, index); };
+  return std::ranges::any_of(values, in_value) || std::ranges::any_of(targets, in_target) ||
+         (span && (in_ends(span->lows) || in_ends(span->highs))) || std::ranges::any_of(ranges, in_range) ||
+         std::ranges::any_of(loops, in_loop);
+}
+
+bool Scatter::has_common_sums(Symbol axis) const {
+  bool found = false;
+  visit(term, [&](const Expr& e) {
+    const auto counts = [&](const OpenedReduce& loop) { return e->depends_on(loop.index); };
+    found = found || (e->kind == NodeKind::Reduce && !e->depends_on(axis) && std::ranges::any_of(loops, counts));
+  });
+  return found;
 }
 
 bool Scatter::depends_on_element(const Expr& expr) const {

@@ -26,6 +26,10 @@ struct Scatter {
   };
   /// Whether terms go to certain elements along the axis.
   bool goes_along(Symbol axis) const;
+  /// Whether the index, of a loop or of an axis, decides which elements terms go to, or where loops end.
+  bool moves_terms(Symbol index) const;
+  /// Whether the elements along the axis have sums in the term in common.
+  bool has_common_sums(Symbol axis) const;
   /// Whether the expression, which stands in the body, is another one for each element that terms may go to.
   bool depends_on_element(const Expr& expr) const;
 
