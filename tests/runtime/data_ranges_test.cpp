@@ -26,7 +26,7 @@ namespace {
 
 constexpr const char* kHead = "dim N, K, M, D\nindex i:N, k:K, d:D\ninput start[N+1]: i32, col[K]: i32 >= 0\n";
 constexpr const char* kSparse = "input val[K], x[M]\noutput y[i] = sum[k in start[i]..start[i+1]](val[k]*x[col[k]])\n";
-const DimValues kDims = {{"N", 5}, {"K", 9}, {"M", 4}, {"D", 3}};
+const DimValues kDims = {{"N", 5}, {"K", 9}, {"M", 4}, {"D", 3}, {"H", 2}, {"F", 20}};
 
 /// An empty row, one that ends before it begins, and ends outside of 0..K.
 const Values kStart = {-2, 3, 3, 7, 5, 12};
@@ -238,6 +238,26 @@ TEST_CASE("sums in the gradient of a softmax over segments are computed for pair
     }
     check_everywhere(kHead + formula, {"y"});
   }
+}
+
+TEST_CASE("gradients by what stands in ranges form the sums that features have in common once") {
+  const std::string formula =
+      "dim H, F\nindex h:H, f:F, g:F\ninput q[N,H,F], key[K,H,F], val[K,H,F]\n"
+      "output y[i,h,f] = sum[k in start[i]..start[i+1]](exp(0.1*sum[g](q[i,h,g]*key[k,h,g]))*val[k,h,f])\n";
+  const Program program = differentiate(parse(kHead + formula), {"y"}, {"key", "val"});
+  const FusedProgram fused =
+      fuse(optimise(specialise(program, {{"N", 701}, {"K", 3001}, {"M", 50}, {"D", 1}, {"H", 2}, {"F", 64}})));
+  int gradients = 0;
+  for (const Step& step : fused.steps) {
+    const Kernel* kernel = std::get_if<Kernel>(&step);
+    if (!kernel || !kernel->roots.front().definition.name.starts_with("grad.")) continue;
+    const std::string text = print(lower(fused, *kernel).program);
+    CAPTURE(text);
+    CHECK(text.find("sum[lanes](") < text.find("= exp("));  // before the lanes along the features
+    ++gradients;
+  }
+  CHECK(gradients == 2);
+  check_everywhere(kHead + formula, {"y"});
 }
 
 TEST_CASE("a scatter reads functions of its elements from tables") {
