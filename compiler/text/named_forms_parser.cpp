@@ -20,6 +20,19 @@ constexpr std::size_t kMaxTable = 256;
 
 Operand number(const Affine& value) { return {number_of(value), std::nullopt}; }
 
+/// The element of a row that a definition names, under the condition of the definition's choice with -inf, if that is
+/// what it is: `let s[i,j] = where(j <= i, e, -inf)` is a mask as well as its body.
+Expr with_named_mask(const Program& program, const Expr& element) {
+  if (element->kind != NodeKind::Access || reads_by_value(element)) return element;
+  const Definition* named = program.find_definition(element->tensor);
+  if (!named || named->scan || !is_call(named->body, "where")) return element;
+  const Expr& left_out = named->body->args[2];
+  const bool is_masked = left_out == constant(-std::numeric_limits<double>::infinity()) ||
+                         left_out == -constant(std::numeric_limits<double>::infinity());
+  if (!is_masked) return element;
+  return call("where", {substitute(named->body->args[0], axes_by_subscripts(element)), element, left_out});
+}
+
 }  // namespace
 
 struct ExprParser::NamedForm {
@@ -154,7 +167,7 @@ Operand ExprParser::softmax(const Token& name) {
                                         name.text, row.index.text),
                             fmt::format("name the row: let p[s,k] = {}[k](..), and read p[s,label[s]]", name.text));
   }
-  const Expr of_softmax = softmax_element(*at_element, total.expr);
+  const Expr of_softmax = softmax_element(with_named_mask(program_, *at_element), total.expr);
   row.body.expr = *at_element;
   Operand result = make_call("+", {std::move(row.body), make_call("neg", {std::move(total)})});
   if (name.text == "softmax") {

@@ -159,6 +159,9 @@ TEST_CASE("means, softmax, tables and pi are made of other forms") {
   check_same("output p[s,n] = softmax[n](x[s,n])\n", "index k:N\noutput p[s,n] = exp(x[s,n] - logsumexp[k](x[s,k]))\n");
   check_same("output p[s,n] = softmax[n](where(n <= s, x[s,n], -inf))\n",
              "index k:N\noutput p[s,n] = where(n <= s, exp(x[s,n] - logsumexp[k](where(k <= s, x[s,k], -inf))), 0)\n");
+  check_same("let y[s,n] = where(n <= s, x[s,n], -inf)\noutput p[s,n] = softmax[n](y[s,n])\n",
+             "index k:N\nlet y[s,n] = where(n <= s, x[s,n], -inf)\n"
+             "output p[s,n] = where(n <= s, exp(y[s,n] - logsumexp[k](y[s,k])), 0)\n");
   check_same("output p[s,n] = softmax[n in 0..s+1](x[s,n])\n",
              "output p[s,n] = softmax[n](where(0 <= n and n < s + 1, x[s,n], -inf))\n");
   check_same(
