@@ -1,6 +1,7 @@
 #include "compiler/expression/functions.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -80,10 +81,31 @@ Expr log_normal_cdf_derivative(Args args, const Expr& self, std::size_t) {
   return call("exp", {Expr(-0.5) * call("pow", {args[0], 2}) - self - Expr(log_sqrt_two_pi)});
 }
 
-Expr no_trigamma_derivative(Args, const Expr&, std::size_t) {
-  throw CompileError(
-      "'trigamma' cannot be differentiated: its derivative is no function of the language; differentiate lgamma twice "
-      "at most");
+/// The second derivative of digamma, of a positive number: eight steps of psi2(x) = psi2(x+1) - 2/x^3, then the
+/// asymptotic series with the terms -(2k+1)*B(2k)/y^(2k+2), of which twelve are exact to a rounding error from y = 8
+/// on. (Abramowitz and Stegun, 6.4.6 and 6.4.13.)
+Expr tetragamma_of_positive(const Expr& x) {
+  constexpr std::array kTerms = {-1.0 / 2,      1.0 / 6,         -1.0 / 6,      3.0 / 10,
+                                 -5.0 / 6,      691.0 / 210,     -35.0 / 2,     3617.0 / 30,
+                                 -43867.0 / 42, 1222277.0 / 110, -854513.0 / 6, 1181820455.0 / 546};
+  constexpr int kSteps = 8;
+  const auto power = [](const Expr& base, int exponent) { return call("pow", {base, exponent}); };
+  const Expr y = x + Expr(kSteps);
+  const Expr square = power(y, -2);
+  Expr series = kTerms.back();
+  for (auto term = kTerms.rbegin() + 1; term != kTerms.rend(); ++term) series = Expr(*term) + square * series;
+  std::vector<Expr> parts = {square * (Expr(-1) - power(y, -1) + square * series)};
+  for (int k = 0; k < kSteps; ++k) parts.push_back(Expr(-2) * power(x + Expr(k), -3));
+  return call("+", std::move(parts));
+}
+
+/// Of what is not positive by reflection: psi2(x) = psi2(1-x) - 2*pi^3*cos(pi*x)/sin(pi*x)^3.
+Expr trigamma_derivative(Args args, const Expr&, std::size_t) {
+  const Expr& x = args[0];
+  const Expr angle = Expr(std::numbers::pi) * x;
+  const Expr reflected =
+      Expr(-2 * std::pow(std::numbers::pi, 3)) * call("cos", {angle}) * call("pow", {call("sin", {angle}), -3});
+  return call("where", {call(">", {x, 0}), tetragamma_of_positive(x), tetragamma_of_positive(Expr(1) - x) + reflected});
 }
 
 /// Of `with_slope(value, x, slope)`: that of the value, and `slope` times that of x.
@@ -408,7 +430,7 @@ std::vector<ScalarFunction> gamma_family() {
           "moxie_digamma($0)", 40)
           .rises()
           .multiply_adds(120, 62),
-      FunctionRow{{"trigamma", 1, kPositive, no_trigamma_derivative, [](Values v) { return trigamma(v[0]); },
+      FunctionRow{{"trigamma", 1, kPositive, trigamma_derivative, [](Values v) { return trigamma(v[0]); },
                    "moxie_trigamma($0)", 40}}
           .within(kPositive)
           .falls()

@@ -329,12 +329,6 @@ TEST_CASE("unknown names are refused with the known ones") {
   CHECK_THROWS_WITH_AS(differentiate(program, {"y", "y"}, {}), doctest::Contains("asked for twice"), TypeError);
 }
 
-TEST_CASE("a function whose derivative the language lacks is refused") {
-  const Program program = parse("input x\noutput y = trigamma(x)\n");
-  CHECK_THROWS_WITH_AS(differentiate(program, {"y"}, {}), doctest::Contains("'trigamma' cannot be differentiated"),
-                       CompileError);
-}
-
 TEST_CASE("a factor that leaves its loop is read only where it exists") {
   const Program program = parse(R"(dtype f64
 dim S = 10, N = 1

@@ -60,8 +60,7 @@ double derivative(std::string_view name, const std::vector<double>& at, std::siz
 }
 
 bool has_derivative(const ScalarFunction& row) {
-  return row.derivative && row.name != "trigamma" && row.name != "stop_gradient" && row.name != "with_slope" &&
-         row.name != "squared_deviation";
+  return row.derivative && row.name != "stop_gradient" && row.name != "with_slope" && row.name != "squared_deviation";
 }
 
 }  // namespace
@@ -173,6 +172,18 @@ TEST_CASE("references far from the origin") {
   CHECK(log_normal_cdf(10) == doctest::Approx(-7.619853024160527e-24).epsilon(1e-12));
   // Continuous where the forms meet.
   CHECK(log_normal_cdf(-30 - 1e-9) == doctest::Approx(log_normal_cdf(-30 + 1e-9)).epsilon(1e-9));
+}
+
+TEST_CASE("the derivative of trigamma is exact to rounding errors") {
+  // mpmath: polygamma(2, x), of negative numbers by the derivative of polygamma(1, x)
+  const std::pair<double, double> known[] = {{0.01, -2000002.3403986769596},  {0.5, -16.828796644234319996},
+                                             {1, -2.4041138063191885708},     {3.25, -0.12815694713911512072},
+                                             {20, -0.0026281224023146545934}, {1000, -1.0010004999998333335e-6},
+                                             {-0.5, -0.82879664423431999558}, {-3.3, 68.769445477485233698}};
+  for (const auto& [x, expected] : known) {
+    CAPTURE(x);
+    CHECK(derivative("trigamma", {x}, 0) == doctest::Approx(expected).epsilon(x > 0 ? 2e-15 : 1e-13));
+  }
 }
 
 TEST_CASE("digamma and trigamma") {
