@@ -119,11 +119,9 @@ class KernelLowering {
     ScatterLoops loops{kernel_.vector, false, *kernel_.sample, root.locals};
     if (!kernel_.vector) return loops;
     const Symbol vector = kernel_.vector->symbol;
-    const auto depends = [&](const LoopIndex& loop) { return mentions(loop.range, vector); };
+    const auto depends = [&](const auto& loop) { return mentions(loop.range, vector); };
     const auto inner = std::ranges::find_if(loops.others, depends);
-    const bool moves_terms =
-        std::ranges::any_of(sum.loops, [&](const OpenedReduce& loop) { return mentions(loop.range, vector); });
-    if (inner != loops.others.end() || moves_terms) {
+    if (inner != loops.others.end() || std::ranges::any_of(sum.loops, depends)) {
       loops.others.insert(inner, *loops.vector);
       loops.vector.reset();
     }
