@@ -99,7 +99,7 @@ Expr tetragamma_of_positive(const Expr& x) {
   return call("+", std::move(parts));
 }
 
-/// Of what is not positive by reflection: psi2(x) = psi2(1-x) - 2*pi^3*cos(pi*x)/sin(pi*x)^3.
+/// Where x is not positive, by reflection: psi2(x) = psi2(1-x) - 2*pi^3*cos(pi*x)/sin(pi*x)^3.
 Expr trigamma_derivative(Args args, const Expr&, std::size_t) {
   const Expr& x = args[0];
   const Expr angle = Expr(std::numbers::pi) * x;

@@ -64,12 +64,13 @@ Expr first_position(const Range& range) {
   return call("where", {call("<=", {first, last}), first, constant(neutral_value(ReduceKind::ArgMax))});
 }
 
+bool is_left_out(const Expr& value) {
+  const bool is_negated = is_call(value, "neg");
+  const Expr& number = is_negated ? value->args[0] : value;
+  return number->kind == NodeKind::Constant && std::isinf(number->value) && (number->value < 0) != is_negated;
+}
+
 Expr softmax_element(const Expr& element, const Expr& total) {
-  const auto is_left_out = [](const Expr& value) {
-    const bool is_negated = is_call(value, "neg");
-    const Expr& number = is_negated ? value->args[0] : value;
-    return number->kind == NodeKind::Constant && std::isinf(number->value) && (number->value < 0) != is_negated;
-  };
   const auto share = [&](const Expr& exponent) { return call("exp", {exponent - total}); };
   if (!is_call(element, "where") || !is_left_out(element->args[2])) return share(element);
   return call("where", {element->args[0], share(element->args[1]), 0});

@@ -26,6 +26,8 @@ Expr count_iterations(const std::vector<std::pair<Symbol, Range>>& loops);
 /// The first position of the range, which a search begins with, or that of no element where the range is empty.
 Expr first_position(const Range& range);
 
+/// Whether it is -inf, which takes no part in a maximum or a softmax.
+bool is_left_out(const Expr& value);
 /// exp(element - total), where `total` is the log-sum-exp of the row of the element. Of an element that a mask leaves
 /// out, where(condition, e, -inf), it is exactly 0, also in a row of nothing else.
 Expr softmax_element(const Expr& element, const Expr& total);

@@ -118,9 +118,9 @@ class ScatterLowering {
     return inside;
   }
 
-  /// Opens the loops, each behind the sums that all its iterations have in common, and those that lanes have.
-  /// (Attention over ranges: the gradient by the values of 64 features formed the products of queries and keys for each
-  /// feature.)
+  /// Opens the loops, the outermost first. Before each of them, and before the lanes, the sums are formed that do not
+  /// depend on its index: else the gradient of attention by values of 64 features forms every product of a query and a
+  /// key 64 times.
   void open_inside(const std::vector<LoopIndex>& loops, const Expr& term) {
     std::vector<LoopIndex> waiting = loops;
     if (loops_.vector) waiting.push_back(*loops_.vector);

@@ -127,7 +127,7 @@ class NestBuilder {
     std::string name;
     std::map<std::pair<const Node*, ValueType>, ValueId> values;
     std::map<std::pair<const ScalarFunction*, std::vector<ValueId>>, ValueId> calls;
-    std::multimap<std::uint64_t, std::size_t> staged;  // of stages_ that hold this loop's index, by shape_hash
+    std::multimap<std::uint64_t, std::size_t> staged;  // places in stages_ that are read at this loop's index
   };
   struct Stage {
     Staged staged;

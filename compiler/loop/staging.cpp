@@ -90,7 +90,7 @@ class StageFinder {
   Symbol index_;
   const StageScope& scope_;
   std::set<std::pair<const Node*, ValueType>> seen_;
-  std::set<std::pair<const Node*, ValueType>> collected_;  // of one reduction
+  std::set<std::pair<const Node*, ValueType>> collected_;  // in the reduction at hand
 };
 
 /// Whether all that makes up an expression are integers. Each node is looked at once: choices may share theirs.

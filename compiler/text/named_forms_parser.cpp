@@ -25,12 +25,9 @@ Operand number(const Affine& value) { return {number_of(value), std::nullopt}; }
 Expr with_named_mask(const Program& program, const Expr& element) {
   if (element->kind != NodeKind::Access || reads_by_value(element)) return element;
   const Definition* named = program.find_definition(element->tensor);
-  if (!named || named->scan || !is_call(named->body, "where")) return element;
-  const Expr& left_out = named->body->args[2];
-  const bool is_masked = left_out == constant(-std::numeric_limits<double>::infinity()) ||
-                         left_out == -constant(std::numeric_limits<double>::infinity());
+  const bool is_masked = named && !named->scan && is_call(named->body, "where") && is_left_out(named->body->args[2]);
   if (!is_masked) return element;
-  return call("where", {substitute(named->body->args[0], axes_by_subscripts(element)), element, left_out});
+  return call("where", {substitute(named->body->args[0], axes_by_subscripts(element)), element, named->body->args[2]});
 }
 
 }  // namespace

@@ -166,7 +166,7 @@ class SingleProduct {
     }
   }
 
-  /// Rows and depths beyond the tile and the part need not be there: an operand has none for a row whose band is empty.
+  /// The operand may end where the tile and the part end: it needs no line for a row whose band is empty.
   void add_block(const ProductTile& tile, const Stretch& part, T beta) const {
     multiply({left_at(tile.row, part.first), is_transposed(call_.left) ? cblas::kTranspose : cblas::kNoTranspose,
               to_blas_int(leading_dimension(call_.left, tile.rows, part.end - part.first))},
