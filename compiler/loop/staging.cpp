@@ -68,7 +68,7 @@ class StageFinder {
     const Range range = is_known(reduction->range) ? reduction->range : Range::extent(extent);
     const Staged staged{general, placeholder, extent, type, range};
     const auto other =
-        std::ranges::find_if(found, [&](const Staged& other) { return compute_the_same(other, staged); });
+        std::ranges::find_if(found, [&](const Staged& known) { return compute_the_same(known, staged); });
     if (other == found.end()) {
       found.push_back(staged);
       return;
